@@ -7,7 +7,7 @@
     bench/bench.py --tool sampled='build/release/heapgauge record -q --mode sample -o {out}/run.hg --' --tool jemalloc-sampled
 
 A tool is a built-in name (see TOOLS; it must be installed) or NAME='command prefix', in which {out} is a scratch folder.
-Runs are interleaved with bare ones (bare, tool, bare, tool ...) and minima are compared, because the machine may be busy:
+Runs are interleaved with bare ones (bare, tool, bare, tool ...) and minima of as many of each are compared, because the machine may be busy:
 trust the CPU column before the wall column, `pairs` before both, and no ratio below 1.05 from one run.
 """
 
@@ -161,14 +161,13 @@ def main():
     print(f"{'workload':14} {'tool':20} {'wall':>7} {'cpu':>7} {'+ns/call':>10} {'rss MB':>8} {'out MB':>7}")
     for workload in args.workload.split(","):
         argv, env, calls = known[workload]
-        runs = {name: [] for name in ("bare", *tools)}
+        runs, alone = ({name: [] for name in tools} for _ in range(2))  # each tool's own bare runs: the least of more would be luckier
         for _ in range(args.reps * (5 if workload.startswith("pairs") else 1)):  # short runs: more of them
             for name, (prefix, tool_env) in tools.items():
-                runs["bare"].append(run(argv, env, [], {}, args.timeout))
+                alone[name].append(run(argv, env, [], {}, args.timeout))
                 runs[name].append(run(argv, env, prefix, tool_env, args.timeout))
-        bare = {key: min(r[key] for r in runs["bare"] if r[key] is not None) if runs["bare"][0][key] is not None else None
-                for key in ("wall", "cpu", "rss", "pair")}
         for name in tools:
+            bare = {key: min((r[key] for r in alone[name] if r[key] is not None), default=None) for key in ("wall", "cpu", "rss", "pair")}
             good = [r for r in runs[name] if r["ok"]]
             if not good:
                 rows.append({"workload": workload, "tool": name, "failed": True})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# bin/heapgauge, lib/heapgauge/libheapgauge.so (to be preloaded or linked) and libheapgauge.a (to be linked in), headers, documents, man pages and shell completion. A part that is not built yet is left out.
+# bin/heapgauge, lib/heapgauge/libheapgauge.so (to be preloaded or linked) and libheapgauge.a (to be linked in), lib/libheapgauge-profile.so
+# (for programs that read recordings), headers, documents, man pages and shell completion. A part that is not built yet is left out.
 
 foreach(target heapgauge heapgauge-recorder)
 	if(TARGET ${target})
@@ -10,15 +11,17 @@ foreach(target heapgauge heapgauge-recorder)
 	endif()
 endforeach()
 
+install(TARGETS heapgauge-profile LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(FILES "${CMAKE_BINARY_DIR}/libheapgauge.a" DESTINATION "${CMAKE_INSTALL_LIBDIR}/heapgauge")
 
 if(IS_DIRECTORY "${CMAKE_SOURCE_DIR}/include/heapgauge")
 	install(DIRECTORY include/heapgauge DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 
-# Sources, to be compiled with the program: `path = ".../heapgauge/rust"` in Cargo.toml, heapgauge.f90 beside its own.
-install(DIRECTORY bindings/rust bindings/fortran DESTINATION "${CMAKE_INSTALL_DATADIR}/heapgauge"
-	PATTERN target EXCLUDE PATTERN Cargo.lock EXCLUDE)
+# Sources, to be compiled with the program: `path = ".../heapgauge/rust"` in Cargo.toml, heapgauge.f90 beside its own; and for `pip install
+# .../heapgauge/python`.
+install(DIRECTORY bindings/rust bindings/fortran bindings/python DESTINATION "${CMAKE_INSTALL_DATADIR}/heapgauge"
+	PATTERN target EXCLUDE PATTERN Cargo.lock EXCLUDE PATTERN __pycache__ EXCLUDE PATTERN build EXCLUDE PATTERN "*.egg-info" EXCLUDE)
 
 # What a job of CI calls: see ci/gitlab.yml and action.yml.
 install(PROGRAMS ci/judge DESTINATION "${CMAKE_INSTALL_DATADIR}/heapgauge/ci")
@@ -47,11 +50,13 @@ include(CMakePackageConfigHelpers)
 set(package "${CMAKE_BINARY_DIR}/package")
 file(RELATIVE_PATH from_pkgconfig "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" from_pkgconfig "${from_pkgconfig}")
-configure_file(cmake/package/heapgauge.pc.in "${package}/heapgauge.pc" @ONLY)
+foreach(name heapgauge heapgauge-profile)
+	configure_file(cmake/package/${name}.pc.in "${package}/${name}.pc" @ONLY)
+endforeach()
 configure_package_config_file(cmake/package/heapgaugeConfig.cmake.in "${package}/heapgaugeConfig.cmake"
 	INSTALL_DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/heapgauge"
 	PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file("${package}/heapgaugeConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
-install(FILES "${package}/heapgauge.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${package}/heapgauge.pc" "${package}/heapgauge-profile.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 install(FILES "${package}/heapgaugeConfig.cmake" "${package}/heapgaugeConfigVersion.cmake"
 	DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/heapgauge")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks share: the files of the tree, their text without comments, and how findings are told."""
+"""Shared by the checks: listing files, blanking comments, and reporting findings."""
 
 import argparse
 import pathlib
@@ -8,12 +8,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# Comments and literals, in one pattern so that a quote in a comment or a slash in a string starts nothing.
+# Comments and literals in one pattern, so that a quote in a comment or a slash in a string starts neither.
 _NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
 
 def arguments(description, build=False, more=None):
-    """The command line of every check: --root, --build for those that look at built files, and what more(parser) adds."""
+    """The command line of every check: --root, --build for checks of built files, and what more(parser) adds."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--root", type=pathlib.Path, default=ROOT, help="the source tree (default: this one)")
     if build:
@@ -34,7 +34,7 @@ def files(root, folders, suffixes):
 
 
 def code_only(text):
-    """The text with comments and literals blanked; line numbers stay."""
+    """The text with comments and literals blanked; line numbers are unchanged."""
     return _NOT_CODE.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
 
 

@@ -48,6 +48,11 @@ file(WRITE "${share}/lintian/overrides/heapgauge"
 heapgauge: maintscript-calls-ldconfig *
 # The .pc file finds the recorder from where it lies, and both are in /usr/lib, where the documents say they are.
 heapgauge: pkg-config-unavailable-for-cross-compilation *
+# One package: who reads recordings by the library has the command that makes them.
+heapgauge: package-name-doesnt-match-sonames *
+heapgauge: link-to-shared-library-in-wrong-package *
+# The module of Python has the name of the package.
+heapgauge: repeated-path-segment heapgauge *
 ")
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 file(WRITE "${documents}/changelog"

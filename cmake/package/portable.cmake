@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The archive must run where the libraries of the command are not installed, or are others: puts them beside the recorder, each with the
-# licence that its Debian package states, and takes the command that looks for them there. Included by stage.cmake.
+# licence that its Debian package states, and takes the command and the reader library that look for them there. Included by stage.cmake.
 set(libraries "${root}/lib/heapgauge")
 set(licenses "${share}/doc/heapgauge/licenses")
 
-# `cmake --install` removes the path to the libraries; the command of the build folder has it.
+# `cmake --install` removes the path to the libraries; what is in the build folder has it. What the reader needs, the command needs too.
 file(COPY "${CPACK_HEAPGAUGE_COMMAND}" DESTINATION "${root}/bin")
 execute_process(COMMAND strip "${root}/bin/heapgauge" COMMAND_ERROR_IS_FATAL ANY)
+cmake_path(GET CPACK_HEAPGAUGE_LIBRARY FILENAME reader)
+file(COPY "${CPACK_HEAPGAUGE_LIBRARY}" DESTINATION "${root}/lib")
+execute_process(COMMAND strip "${root}/lib/${reader}" COMMAND_ERROR_IS_FATAL ANY)
 
 # The C library is the machine's: the recorder runs in programs that have loaded it already.
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${CPACK_HEAPGAUGE_COMMAND}" LIBRARIES "${CPACK_HEAPGAUGE_MICROHTTPD}"

@@ -2,9 +2,9 @@
 /*
  * The TABLE of views.
  *
- * A new one is a file in views/ that turns a profile into a result, and a row below; every renderer shows
- * it at once, and the row's words are in `heapgauge help report`. Rows with `sites` or `by` share an
- * implementation, and say only what differs.
+ * To add a view, write a file in views/ that turns a profile into a result and add a row below. Every
+ * renderer can show it at once, and `heapgauge help report` prints the row's name and help. Rows with
+ * `sites` or `by` share an implementation and hold only the differences.
  */
 #include "analysis/analyses.h"
 
@@ -14,7 +14,8 @@
 #include "analysis/views/groups.h"
 #include "base/compiler.h"
 
-/* What most views take beside filters; they refuse themselves what makes no sense for them. */
+/* The parts of a query, besides filters, that most views accept. Each view rejects combinations
+ * that make no sense for it. */
 #define ADDS_UP (VIEW_TAKES_COST | VIEW_TAKES_MOMENT | VIEW_TAKES_KIND | VIEW_TAKES_BY)
 #define OVER_TIME (ADDS_UP & ~(unsigned)VIEW_TAKES_BY)
 
@@ -96,9 +97,9 @@ int analysis_check(const struct analysis *analysis, const struct query *query, s
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		if (parts[i].given && !(analysis->takes & parts[i].part))
-			return error_set(
-				error, "the view %s takes no %s: leave it out, or ask the view %s",
-				analysis->name, parts[i].option,
-				parts[i].part == VIEW_TAKES_BY ? "functions" : "sites");
+			return error_set(error,
+					 "the view %s takes no %s: omit it, or use the view %s",
+					 analysis->name, parts[i].option,
+					 parts[i].part == VIEW_TAKES_BY ? "functions" : "sites");
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The views. An analysis is one file and one row in analyses.c. */
+/* The views. Each analysis is one file plus one row in analyses.c. */
 #ifndef ANALYSIS_ANALYSES_H
 #define ANALYSIS_ANALYSES_H
 
@@ -12,40 +12,40 @@
 #include "util/error.h"
 
 /*
- * Pure: the same profile and query give the same result; `locations` only remembers what it resolved.
- * The result must not outlive profile and locations. NULL if out of memory.
+ * Pure: the same profile and query give the same result; `locations` only caches resolved frames. The
+ * result must not outlive the profile or `locations`. Returns NULL if out of memory.
  */
 typedef struct result *analysis_run(const struct profile *profile, struct locations *locations,
 				    const struct query *query, struct error *error);
 
-/* Parts of a query that are no filters. */
+/* The parts of a query that are not filters. */
 enum analysis_takes {
 	VIEW_TAKES_COST = 1,
 	VIEW_TAKES_MOMENT = 2,
 	VIEW_TAKES_BY = 4,
 	VIEW_TAKES_KIND = 8,
-	VIEW_TAKES_AT = 16, /* one moment, but no difference of two */
+	VIEW_TAKES_AT = 16, /* a single moment, but not the difference of two */
 };
 
 struct site_view;
 struct analysis {
 	const char *name;
 	const char *help;	       /* one line, no full stop */
-	analysis_run *run;	       /* NULL: a row of what several share, below */
-	unsigned takes;		       /* of enum analysis_takes */
-	bool compares;		       /* it can answer what changed between recordings */
-	const struct site_view *sites; /* a list of sites: which, and which columns */
-	enum axis_id by;	       /* a row for each on this axis */
+	analysis_run *run;	       /* NULL if the row uses a shared implementation, below */
+	unsigned takes;		       /* bits of enum analysis_takes */
+	bool compares;		       /* can show what changed between recordings */
+	const struct site_view *sites; /* a list of sites: which sites and which columns */
+	enum axis_id by;	       /* one row per value of this axis */
 };
 
-/* Ends with a row whose name is NULL; the first is the default. */
+/* Terminated by a row whose name is NULL; the first row is the default. */
 extern const struct analysis analyses[];
 const struct analysis *analysis_find(const char *name);
-/* What the view says; as analysis_run. */
+/* Runs the view; same contract as analysis_run. */
 struct result *analysis_answer(const struct analysis *view, const struct profile *profile,
 			       struct locations *locations, const struct query *query,
 			       struct error *error);
-/* -1 with the error set if the query has a part that the view would ignore. Filters are checked by the views themselves. */
+/* Returns -1 with the error set if the view would ignore a part of the query. The views check filters themselves. */
 int analysis_check(const struct analysis *analysis, const struct query *query, struct error *error);
 
 extern const struct site_view sites_all, sites_peak, sites_leaks, sites_temporary, sites_lifetimes,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic on sizes that came from outside. Each returns true and stores the result if it fits
- * the type of *ret; else false, and *ret is not to be used. Mixed argument types are computed as if
- * without limit.
+ * Arithmetic on untrusted sizes. Each function returns true and stores the result if it fits the
+ * type of *ret; otherwise it returns false, and *ret must not be used. Mixed argument types are
+ * computed with unlimited precision.
  */
 #ifndef BASE_CHECKED_H
 #define BASE_CHECKED_H
@@ -24,13 +24,13 @@ static inline bool checked_align_up(uint64_t value, uint64_t align, uint64_t *re
 	return true;
 }
 
-/* True if [offset, offset + length) lies within [0, size). Cannot overflow. */
+/* True if [offset, offset + length) is within [0, size). Cannot overflow. */
 static inline bool range_within(uint64_t offset, uint64_t length, uint64_t size)
 {
 	return offset <= size && length <= size - offset;
 }
 
-/* For totals that are shown, where "at least this much" beats a wrapped number. */
+/* For totals that are displayed, where "at least this much" is better than a wrapped number. */
 static inline uint64_t saturating_add(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
@@ -59,13 +59,13 @@ static inline int64_t saturating_add_signed(int64_t a, int64_t b)
 	return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
-/* Without its sign; of INT64_MIN too. */
+/* The absolute value, also of INT64_MIN. */
 static inline uint64_t magnitude(int64_t value)
 {
 	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-/* The nearest integer that there is: a conversion of anything else is undefined. NaN is 0. */
+/* Saturating conversion: converting a value that is out of range is undefined. NaN gives 0. */
 static inline uint64_t saturating_u64(double value)
 {
 	if (!(value > 0))

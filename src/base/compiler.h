@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the compiler can be told. The one header that every file may include.
+ * Compiler attributes and builtins. The one header that every file may include.
  *
- * base/ is compiled into the recorder too, which lives inside other people's programs: nothing here
- * may need libc beyond memcpy, memset, memmove and memcmp, which the compiler emits on its own.
+ * base/ is also compiled into the recorder, which runs inside other programs: nothing here may need
+ * libc beyond memcpy, memset, memmove and memcmp, which the compiler emits on its own.
  */
 #ifndef BASE_COMPILER_H
 #define BASE_COMPILER_H
@@ -16,13 +16,13 @@
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((cold, noinline))
-/* On the declaration of a variable: of this object, so it is reached without a detour over the table of addresses. */
+/* For the declaration of a variable: defined in this object, so it is accessed without the GOT. */
 #define HIDDEN __attribute__((visibility("hidden")))
 #define UNUSED __attribute__((unused))
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, first) __attribute__((format(printf, fmt, first)))
 
-/* Number of elements; refuses to compile for a pointer. */
+/* Number of elements; does not compile for a pointer. */
 #define ARRAY_SIZE(a)                                                                              \
 	(sizeof(a) / sizeof((a)[0]) +                                                              \
 	 0 * sizeof(struct {                                                                       \
@@ -48,9 +48,9 @@
 	})
 
 /*
- * What the code believes; never about input. A trap and not abort(): the same code runs in the
- * recorder, which may not call libc. Off in release builds, where the condition is still compiled
- * but never evaluated.
+ * Checks the code's own assumptions, never input. Traps instead of calling abort(): the same code
+ * runs in the recorder, which may not call libc. Off in release builds, where the condition is
+ * still compiled but never evaluated.
  */
 #ifdef NDEBUG
 #define ASSERT(condition) ((void)sizeof(!(condition)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many standard errors to either side of an estimate hold the truth in 95 of 100 cases, if it comes from so many
- * samples: Student's quantile. With few samples the error itself is not well known. Outside the recorder only. */
+/* The number of standard errors on either side of an estimate that gives a 95 % confidence interval, for that many samples:
+ * Student's quantile. With few samples the standard error itself is uncertain. Not for the recorder. */
 #ifndef BASE_CONFIDENCE_H
 #define BASE_CONFIDENCE_H
 
@@ -13,6 +13,6 @@ static inline double confidence_factor(uint64_t samples)
 				     8.3 / ((double)samples * (double)samples);
 }
 
-/* Nothing of so many intervals is sampled with a probability of exp(-3), once in twenty times: what has no sample may be so much. */
+/* The probability of no sample in this many intervals is exp(-3), one in twenty: a site without samples may have that much. */
 enum { CONFIDENCE_UNSEEN_INTERVALS = 3 };
 #endif

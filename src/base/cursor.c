@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bounds-checked reader. Owns nothing; the bytes stay the caller's.
- * Invariant: start <= at <= end, and once failed is set nothing moves any more.
+ * The bounds-checked reader. Owns nothing; the bytes belong to the caller.
+ * Invariant: start <= at <= end, and after failed was set the position no longer changes.
  */
 #include "base/cursor.h"
 
@@ -12,7 +12,7 @@ static const uint8_t nothing[1];
 
 struct cursor cursor_over(struct span bytes)
 {
-	/* Never NULL inside: arithmetic on a null pointer is undefined even when it adds zero. */
+	/* Never NULL internally: arithmetic on a null pointer is undefined even when it adds zero. */
 	const uint8_t *data = bytes.size ? bytes.data : nothing;
 
 	return (struct cursor){ .start = data, .at = data, .end = data + bytes.size };
@@ -32,7 +32,7 @@ struct span cursor_bytes(struct cursor *c, size_t size)
 		c->failed = true;
 		return (struct span){ 0 };
 	}
-	/* Asking for nothing after a failure is still a failed read. */
+	/* After a failure, reading 0 bytes fails too. */
 	if (UNLIKELY(c->failed))
 		return (struct span){ 0 };
 	c->at += size;
@@ -65,7 +65,7 @@ void cursor_seek(struct cursor *c, size_t offset)
 	c->at = c->start + offset;
 }
 
-/* Both supported targets are little-endian, so a copy is the conversion. */
+/* Both supported architectures are little-endian, so a copy is the conversion. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "byte order");
 
 uint8_t cursor_u8(struct cursor *c)

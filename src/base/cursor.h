@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one way to read bytes that came from outside. A read past the end returns zero (an empty
- * span) and sets `failed`, which stays set: a decoder reads a whole record and asks once at its end.
+ * The only way to read untrusted bytes. A read past the end returns zero (an empty span) and sets
+ * `failed`, which is sticky: a decoder reads a whole record and checks once at its end.
  *
  *	struct cursor c = cursor_over(span);
  *	uint32_t kind = cursor_u32(&c);
@@ -9,8 +9,8 @@
  *	if (c.failed)
  *		return error_set(err, "cut off at byte %zu", cursor_offset(&c));
  *
- * Numbers are little-endian and need no alignment. After a failure the position stays where the
- * failed read began, and later reads all fail.
+ * Numbers are little-endian and need no alignment. After a failure the position stays at the start of
+ * the failed read, and all later reads fail.
  */
 #ifndef BASE_CURSOR_H
 #define BASE_CURSOR_H
@@ -47,7 +47,7 @@ int64_t cursor_zigzag(struct cursor *c);
 /* A varint length and that many bytes. */
 struct span cursor_counted(struct cursor *c);
 
-/* For a decoder that finds a value wrong: the same sticky flag as for a cut. */
+/* For a decoder that finds an invalid value: the same sticky flag as for truncation. */
 void cursor_fail(struct cursor *c);
 
 static inline size_t cursor_offset(const struct cursor *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads just enough of an ELF file: class, machine, interpreter, and the names in its dynamic string table.
- * Every offset is checked against the length. Compiled into the recorder too: no libc, no allocation.
+ * Reads the necessary parts of an ELF file: class, machine, interpreter, and the names in its dynamic string table. Every
+ * offset is checked against the length. Compiled into the recorder too: no libc, no allocation.
  */
 #include "base/elf.h"
 
@@ -47,7 +47,7 @@ static bool ends_with(const char *text, size_t bytes, const char *end, size_t en
 	       __builtin_memcmp(text + bytes - end_bytes, end, end_bytes) == 0;
 }
 
-/* Where a virtual address lies in the file; SIZE_MAX: nowhere. */
+/* The file offset of a virtual address; SIZE_MAX: none. */
 static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t address)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -84,8 +84,8 @@ static bool names_sanitizer(const char *text, uint64_t bytes)
 	return false;
 }
 
-/* A runtime that is linked in statically leaves no name in the dynamic table, but it begins before all constructors and
- * has its name in its messages. */
+/* A statically linked sanitizer runtime leaves no name in the dynamic table, but it starts before all constructors and has its
+ * name in its messages. */
 static bool speaks_of_sanitizer(const struct file *file)
 {
 	static const char word[] = "Sanitizer";

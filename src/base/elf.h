@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the recorder can be preloaded into a program, judged by the bytes of its file. Used by the collector before
- * it starts a program, and by the recorder before one program becomes another. Pure; the bytes are hostile input.
+ * Determines from the bytes of a program's file whether the recorder can be preloaded into it. Used by the collector before it
+ * starts a program, and by the recorder before an exec. Pure; the bytes are untrusted input.
  */
 #ifndef BASE_ELF_H
 #define BASE_ELF_H
@@ -11,14 +11,14 @@
 
 enum elf_verdict {
 	ELF_FITS = 0,
-	ELF_SCRIPT,	   /* "#!": judge the interpreter */
-	ELF_LOADER,	   /* ld.so itself: judge the program it is told to run */
-	ELF_UNKNOWN,	   /* no ELF file, or a damaged one */
+	ELF_SCRIPT,	   /* "#!": check the interpreter */
+	ELF_LOADER,	   /* ld.so itself: check the program that it is to run */
+	ELF_UNKNOWN,	   /* not an ELF file, or damaged */
 	ELF_OTHER_CLASS,   /* 32-bit */
 	ELF_OTHER_MACHINE, /* another processor */
 	ELF_STATIC,	   /* no dynamic loader */
 	ELF_OTHER_LIBC,	   /* a loader that is not glibc's */
-	ELF_SANITIZED,	   /* a sanitizer's runtime must come first */
+	ELF_SANITIZED,	   /* the sanitizer's runtime must be loaded first */
 };
 
 struct elf_judgement {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 64-bit mixing for hash tables inside one process or one file. Not for checksums, and no defence
- * against a chosen input: a hash is a key, never proof of equality.
+ * 64-bit mixing for hash tables inside one process or one file. Neither a checksum nor resistant to
+ * chosen input: equal hashes do not prove equality.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every input bit reaches every output bit; a bijection (Stafford's Mix13, as in SplitMix64). */
+/* Every input bit affects every output bit; a bijection (Stafford's Mix13, as in SplitMix64). */
 static inline uint64_t hash_mix(uint64_t x)
 {
 	x ^= x >> 30;
@@ -26,7 +26,7 @@ static inline uint64_t hash_combine(uint64_t hash, uint64_t value)
 	return hash_mix(hash * UINT64_C(0x9e3779b97f4a7c15) + value);
 }
 
-/* A run of bytes. The same on every little-endian machine, so it may be stored. */
+/* Hashes a run of bytes. The same on every little-endian machine, so it may be stored. */
 static inline uint64_t hash_bytes(const void *data, size_t size, uint64_t seed)
 {
 	const uint8_t *p = data;

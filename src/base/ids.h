@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Typed ids. Each is an index into one table, and mixing them up is the classic profiler bug, so
- * each is a type of its own that the compiler keeps apart. As a struct of one uint32_t it costs
- * what the integer costs.
+ * each is a separate type that the compiler distinguishes. A struct of one uint32_t costs as much
+ * as the integer.
  *
- * Entry 0 of every table is reserved and means "none": zeroed memory holds no id.
+ * Entry 0 of every table is reserved and means "none": zeroed memory contains no id.
  */
 #ifndef BASE_IDS_H
 #define BASE_IDS_H
@@ -31,9 +31,9 @@ DEFINE_ID(module_id); /* a mapped file: one load of one object */
 DEFINE_ID(frame_id);  /* a return address within a module */
 DEFINE_ID(node_id);   /* a stack: a frame and the node of its caller */
 DEFINE_ID(site_id);   /* a stack and a tag */
-DEFINE_ID(slot_id);   /* a set of tables, owned by one thread at a time */
+DEFINE_ID(slot_id);   /* totals and tables, owned by one thread at a time */
 DEFINE_ID(thread_id); /* a thread; never reused within a process */
-DEFINE_ID(tag_id);    /* a label that the program gave to its allocations */
+DEFINE_ID(tag_id);    /* a name that the program gave to its allocations */
 DEFINE_ID(string_id); /* an interned string */
 
 #endif

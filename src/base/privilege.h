@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the kernel will call a program privileged (AT_SECURE), so that ld.so ignores LD_PRELOAD: as cap_bprm_creds_from_file
- * of security/commoncap.c judges it. What a security module adds is not known. */
+/* Whether the kernel will treat a program as privileged (AT_SECURE), so that ld.so ignores LD_PRELOAD: the rules of
+ * cap_bprm_creds_from_file in security/commoncap.c. Security modules may add others. */
 #ifndef BASE_PRIVILEGE_H
 #define BASE_PRIVILEGE_H
 
@@ -13,21 +13,21 @@ enum privilege {
 	PRIVILEGE_SET_USER_ID,
 	PRIVILEGE_SET_GROUP_ID,
 	PRIVILEGE_CAPABILITIES,
-	PRIVILEGE_OF_CALLER, /* whose effective user or group is not the real one */
+	PRIVILEGE_OF_CALLER, /* its effective user or group is not the real one */
 };
 
 struct privilege_facts {
-	uint32_t uid, euid, gid, egid; /* of who starts it */
+	uint32_t uid, euid, gid, egid; /* of the calling process */
 	uint32_t mode, file_uid, file_gid;
-	bool capable; /* the file has capabilities */
-	bool held_down; /* no_new_privs, or a file system that is mounted nosuid: the file's rights do not count */
+	bool capable;	/* the file has capabilities */
+	bool held_down; /* no_new_privs, or mounted nosuid: the file's privileges do not apply */
 };
 
 static inline enum privilege privilege_of(const struct privilege_facts *facts)
 {
 	bool counts = !facts->held_down;
 	bool sets_uid = counts && facts->mode & S_ISUID;
-	/* Without the group's x it once meant mandatory locking. */
+	/* Without group execute permission, the bit once meant mandatory locking. */
 	bool sets_gid = counts && facts->mode & S_ISGID && facts->mode & S_IXGRP;
 
 	if (sets_uid && (facts->file_uid != facts->uid || facts->file_uid != facts->euid))

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run of bytes that somebody else owns: pointer and length travel together. data may be NULL if
- * size is 0.
+ * A run of bytes with its length, not owned. data may be NULL if size is 0.
  */
 #ifndef BASE_SPAN_H
 #define BASE_SPAN_H
@@ -22,7 +21,7 @@ static inline struct span span_of(const void *data, size_t size)
 	return (struct span){ .data = data, .size = size };
 }
 
-/* The part [offset, offset + size); false if it is not wholly inside. */
+/* The part [offset, offset + size); false if it is not entirely inside. */
 static inline bool span_part(struct span whole, size_t offset, size_t size, struct span *ret)
 {
 	if (!range_within(offset, size, whole.size))

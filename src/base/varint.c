@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Variable-length integers. Pure functions over memory of the caller; used on both sides, from any
- * thread. Invariant: varint_get(varint_put(v)) == v, and varint_put writes the shortest spelling.
+ * thread.
+ * Invariant: varint_get(varint_put(v)) == v, and varint_put writes the shortest encoding.
  */
 #include "base/varint.h"
 
@@ -31,7 +32,7 @@ size_t varint_get(const uint8_t *data, size_t size, uint64_t *ret)
 	for (size_t i = 0; i < size && i < VARINT_MAX_BYTES; i++) {
 		uint64_t low = data[i] & 0x7f;
 
-		/* The tenth byte holds bit 63 alone. */
+		/* The tenth byte contains only bit 63. */
 		if (i == VARINT_MAX_BYTES - 1 && data[i] > 1)
 			return 0;
 		value |= low << (7 * i);

@@ -18,9 +18,9 @@
 size_t varint_put(uint8_t *out, size_t room, uint64_t value);
 
 /*
- * Reads one number from data; returns the bytes consumed, or 0 if it is cut off or does not fit 64
- * bits (*ret is untouched then). A longer spelling than needed is accepted, so that a length can be
- * patched in place.
+ * Reads one number from data; returns the bytes consumed, or 0 if it is truncated or does not fit
+ * 64 bits (*ret is unchanged then). Encodings longer than necessary are accepted, so that a length
+ * can be patched in place.
  */
 size_t varint_get(const uint8_t *data, size_t size, uint64_t *ret);
 

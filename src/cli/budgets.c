@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Budgets: read, and held against a recording. Used by `check`, and by `record --check`, which does
- * both in one step.
+ * Parses budgets and checks a recording against them. Used by `check`, and by `record --check`, which records and
+ * checks in one step.
  */
 #include "cli/budgets.h"
 
@@ -32,7 +32,7 @@ int budget_set(struct budget *budget, enum check_measure measure, const char *va
 	if (row->unit == UNIT_BYTES_RATE && length > 2 && strcmp(value + length - 2, "/s") == 0)
 		length -= 2;
 	if (length >= sizeof text)
-		return error_set(error, "%s: '%s' is no number", row->key, value);
+		return error_set(error, "%s: '%s' is not a number", row->key, value);
 	memcpy(text, value, length);
 	text[length] = '\0';
 	if (!units_parse_bytes(text, &number) || number > INT64_MAX)
@@ -61,9 +61,9 @@ static int set_by_key(struct budget *budget, const struct ini_entry *entry, cons
 	const char *near = nearest_name(entry->key, keys, CHECK_MEASURES);
 
 	if (near)
-		return error_set(error, "%s:%u: there is no budget '%s'; did you mean '%s'?", path,
+		return error_set(error, "%s:%u: unknown budget '%s'; did you mean '%s'?", path,
 				 entry->line, entry->key, near);
-	return error_set(error, "%s:%u: there is no budget '%s'", path, entry->line, entry->key);
+	return error_set(error, "%s:%u: unknown budget '%s'", path, entry->line, entry->key);
 }
 
 int budgets_read(struct budgets *budgets, const char *path, struct error *error)

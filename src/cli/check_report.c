@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A check's rows in four languages. The sentence of a row is the same in all of them:
+ * Prints the rows of a check as text, GitHub annotations, JSON or JUnit XML. All four use the same sentence for a
+ * row:
  *
  *	parse_test  peak 71.3 MiB > 64.0 MiB, most of it from Tokenizer::grow (tok.cc:77): 9.8 MiB
  */
@@ -20,7 +21,7 @@
 
 enum {
 	KEPT_MAX = 20
-}; /* Of more rows that are kept, only their number: a suite of tests has hundreds of processes. */
+}; /* Further passing rows are only counted: a test suite has hundreds of processes. */
 
 static void print_row(FILE *out, const struct check_row *row)
 {
@@ -35,7 +36,7 @@ static void print_row(FILE *out, const struct check_row *row)
 	}
 	fprintf(out, "  %s %s", name, check_text(row->measure, row->value).text);
 	if (row->estimate)
-		fprintf(out, " (%s to %s in 95 of 100 cases)",
+		fprintf(out, " (%s to %s at 95 %% confidence)",
 			check_text(row->measure, row->low).text,
 			check_text(row->measure, row->high).text);
 	fprintf(out, " %s %s",
@@ -59,13 +60,13 @@ void check_print_text(FILE *out, const struct check *check)
 	size_t kept = check->rows.count - check->broken - check->unknown;
 
 	if (check->broken)
-		fprintf(out, "heapgauge: %zu budget%s broken\n", check->broken,
+		fprintf(out, "heapgauge: %zu budget%s exceeded\n", check->broken,
 			check->broken == 1 ? "" : "s");
 	else if (check->unknown)
-		fprintf(out, "heapgauge: %zu budget%s cannot be decided\n", check->unknown,
+		fprintf(out, "heapgauge: %zu budget%s cannot be checked\n", check->unknown,
 			check->unknown == 1 ? "" : "s");
 	else
-		fprintf(out, "heapgauge: all %zu budget%s kept\n", kept, kept == 1 ? "" : "s");
+		fprintf(out, "heapgauge: all %zu budget%s met\n", kept, kept == 1 ? "" : "s");
 	for (size_t i = 0; i < check->rows.count; i++) {
 		const struct check_row *row = &check->rows.at[i];
 
@@ -85,7 +86,7 @@ void check_print_text(FILE *out, const struct check *check)
 		fprintf(out, "  ok  %zu others\n", kept);
 }
 
-/* The caller's (free); NULL if out of memory. */
+/* The caller frees the text; NULL if out of memory. */
 static char *row_text(const struct check_row *row)
 {
 	char *text = NULL;
@@ -99,7 +100,8 @@ static char *row_text(const struct check_row *row)
 	return text;
 }
 
-/* GitHub's commands end at a line's end, and % begins an escape; a property also ends at a comma or a colon. */
+/* A GitHub workflow command ends at the end of the line and uses % as its escape; a property also ends at a
+ * comma or colon. */
 static void print_escaped(FILE *out, const char *text, const char *special)
 {
 	for (const char *c = text; c && *c; c++) {
@@ -110,7 +112,7 @@ static void print_escaped(FILE *out, const char *text, const char *special)
 	}
 }
 
-/* The path as it is in the repository, which is what an annotation wants; NULL: the file is outside of it. */
+/* Returns the path relative to the repository, as annotations need it; NULL if the file is outside it. */
 static const char *path_in_workspace(const char *path)
 {
 	const char *given = getenv("GITHUB_WORKSPACE");
@@ -124,7 +126,7 @@ static const char *path_in_workspace(const char *path)
 	return path + length + 1;
 }
 
-/* "file=src/tok.cc,line=77," if the stack that is responsible is known to that line. */
+/* Prints "file=src/tok.cc,line=77," if the source location of the responsible stack is known. */
 static void print_location(FILE *out, const struct check_row *row)
 {
 	const char *file = row->responsible_count ? row->responsible[0].file : NULL;
@@ -153,7 +155,7 @@ void check_print_github(FILE *out, const struct check *check)
 		fputc('\n', out);
 	}
 	if (!check->broken && !check->unknown)
-		fprintf(out, "::notice title=heapgauge::all %zu budgets kept\n", check->rows.count);
+		fprintf(out, "::notice title=heapgauge::all %zu budgets met\n", check->rows.count);
 }
 
 static const char *verdict_name(enum check_verdict verdict)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a check found, for people, for programs and for CI. */
+/* Prints the findings of a check for people, programs and CI. */
 #ifndef CLI_CHECK_REPORT_H
 #define CLI_CHECK_REPORT_H
 
@@ -7,13 +7,13 @@
 
 #include "analysis/advice/check.h"
 
-/* Prints what is broken or cannot be decided, or that everything is kept. */
+/* Prints the budgets that are exceeded or cannot be checked, or that all are kept. */
 void check_print_text(FILE *out, const struct check *check);
-/* Workflow commands: an annotation for each broken budget. */
+/* Prints workflow commands: one annotation per exceeded budget. */
 void check_print_github(FILE *out, const struct check *check);
-/* 0, or -1 if out of memory. */
+/* Returns 0, or -1 if out of memory. */
 int check_print_json(FILE *out, const struct check *check);
-/* A test case for each budget. */
+/* Prints one test case per budget. */
 void check_print_junit(FILE *out, const struct check *check);
 
 #endif

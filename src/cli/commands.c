@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TABLE of subcommands and the few words that all of them share.
+ * The TABLE of subcommands, and the error messages that all of them share.
  *
- * A new command is a file cmd_<name>.c and a line here, in the order in which a person meets them: that is the order
- * of `heapgauge --help`.
+ * To add a command, add a file cmd_<name>.c and a line here. `heapgauge --help` lists the commands in this order,
+ * roughly the order in which a user needs them.
  */
 #include "cli/commands.h"
 
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/options/settings.h"
 #include "util/cleanup.h"
 #include "util/printable.h"
 
@@ -61,7 +62,7 @@ int command_run(const struct command *command, const struct command_steps *steps
 	const char *value;
 	int option, status;
 
-	options.asked_settings = command->option_count == 0;
+	options.read_settings = command->option_count ? settings_for : NULL;
 	while ((option = options_next(&options, &value, &error)) != OPTIONS_END) {
 		if (option == OPTIONS_HELP)
 			return command_show_help(command);
@@ -77,7 +78,7 @@ int command_run(const struct command *command, const struct command_steps *steps
 	return CLI_FAILED;
 }
 
-/* Messages name files and programs. */
+/* Escapes control characters: messages contain names of files and programs. */
 static PRINTF_LIKE(1, 0) void print_message(const char *format, va_list args)
 {
 	AUTO_FREE char *text = NULL;
@@ -112,8 +113,8 @@ int cli_usage_error(const char *command, const char *format, ...)
 	va_start(args, format);
 	print_message(format, args);
 	va_end(args);
-	fprintf(stderr, "\n  heapgauge help%s%s shows what there is.\n", command ? " " : "",
-		command ? command : "");
+	fprintf(stderr, "\n  Run 'heapgauge help%s%s' for %s.\n", command ? " " : "",
+		command ? command : "", command ? "its options" : "a list of commands");
 	return CLI_USAGE;
 }
 
@@ -122,12 +123,12 @@ int cli_unknown_command(const char *name)
 	const char *names[64] = { 0 };
 	size_t length = strlen(name);
 
-	/* The two that everybody types once. */
+	/* Two common mistakes. */
 	if (length > 3 && strcmp(name + length - 3, ".hg") == 0)
-		return cli_usage_error(NULL, "there is no command '%s'; did you mean 'report %s'?",
+		return cli_usage_error(NULL, "unknown command '%s'; did you mean 'report %s'?",
 				       name, name);
 	if (strchr(name, '/'))
-		return cli_usage_error(NULL, "there is no command '%s'; did you mean 'record %s'?",
+		return cli_usage_error(NULL, "unknown command '%s'; did you mean 'record %s'?",
 				       name, name);
 
 	for (size_t i = 0; commands[i] && i < ARRAY_SIZE(names); i++)
@@ -135,7 +136,7 @@ int cli_unknown_command(const char *name)
 	const char *near = nearest_name(name, names, ARRAY_SIZE(names));
 
 	if (near)
-		return cli_usage_error(NULL, "there is no command '%s'; did you mean '%s'?", name,
+		return cli_usage_error(NULL, "unknown command '%s'; did you mean '%s'?", name,
 				       near);
-	return cli_usage_error(NULL, "there is no command '%s'", name);
+	return cli_usage_error(NULL, "unknown command '%s'", name);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommands. A command is one file cmd_<name>.c that ends with its `const struct command command_<name>`, and a
- * line in commands.c; help, man page and completion are made of that struct's words. Only this folder prints or decides
- * an exit status. */
+/* The subcommands. A command is one file cmd_<name>.c that ends with its `const struct command command_<name>`,
+ * and a line in commands.c. Help, man page and completion are generated from that struct. Only this folder
+ * prints or chooses an exit status. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
@@ -12,47 +12,47 @@
 
 enum cli_exit {
 	CLI_OK = 0,
-	CLI_FAILED = 1, /* cannot read, cannot write */
+	CLI_FAILED = 1, /* cannot read or write */
 	CLI_USAGE = 2,	/* the command line is wrong */
 	CLI_NOTHING_RECORDED = 125,
 };
 
-/* What a person wants, in the order of `heapgauge --help`. */
+/* Groups of commands by purpose, in the order of `heapgauge --help`. */
 enum command_group {
 	COMMANDS_RECORD,
 	COMMANDS_LOOK,
 	COMMANDS_COMPARE,
 	COMMANDS_SHARE,
 	COMMANDS_HELP,
-	COMMANDS_HIDDEN, /* in no list */
+	COMMANDS_HIDDEN, /* not listed */
 };
 extern const char *const command_group_titles[COMMANDS_HIDDEN];
 
-/* What the words behind the options are: for completion. */
+/* What the positional arguments are, for completion. */
 enum command_words {
 	WORDS_NONE,
 	WORDS_RECORDING,  /* files *.hg */
-	WORDS_PROGRAM,	  /* a program, and then whatever it takes */
-	WORDS_EXECUTABLE, /* a program's file */
+	WORDS_PROGRAM,	  /* a program, then its arguments */
+	WORDS_EXECUTABLE, /* the file of a program */
 	WORDS_FOLDER,
-	WORDS_PROCESS, /* the number of a process */
+	WORDS_PROCESS, /* a process id */
 	WORDS_COMMAND, /* the name of a command */
 };
 
 struct command {
 	const char *name;
-	const char *usage; /* what follows the name */
+	const char *usage; /* what follows the name in the usage line */
 	const char *help;  /* one line, no full stop */
-	/* argv[0] is the command's name. Returns the exit status. */
+	/* argv[0] is the name of the command. Returns the exit status. */
 	int (*run)(int argc, char **argv);
 	enum command_group group;
 	const struct option_row *options;
 	size_t option_count; /* at most OPTIONS_MAX */
 	enum command_words words;
-	const char *about; /* paragraphs for its help and man page, an empty line between them */
-	/* Pairs: a command line, and what it is for; NULL at the end. NULL: none. */
+	const char *about; /* paragraphs for help and man page, separated by empty lines */
+	/* Pairs of a command line and its purpose, ended by NULL; NULL: no examples. */
 	const char *const *examples;
-	const char *exit_status; /* paragraphs; NULL: 0, 1 and 2 as everywhere */
+	const char *exit_status; /* paragraphs; NULL: the usual 0, 1 and 2 */
 };
 
 /* Ends with NULL. */
@@ -76,28 +76,29 @@ extern const struct command command_generate;
 extern const struct command command_help;
 extern const struct command command_version;
 
-/* What most commands do, with a state of their own. */
+/* The steps of most commands; `state` is the command's own. */
 struct command_steps {
-	/* A word (OPTIONS_WORD) or the option of that row. */
+	/* Takes a positional argument (OPTIONS_WORD) or the option of that row. */
 	int (*take)(void *state, int option, const char *value, struct error *error);
-	/* After the last of them; NULL: there is nothing to check. What is wrong is the command line's fault. */
+	/* Runs after the last argument; NULL: nothing to check. A failure is a usage error. */
 	int (*check)(void *state, struct error *error);
-	/* The exit status; -1 with the error set: CLI_FAILED. */
+	/* Returns the exit status; -1 with the error set means CLI_FAILED. */
 	int (*run)(void *state, const struct common_options *common, struct error *error);
 };
-/* Returns the exit status. A command without options of its own reads no settings: it must work however broken they are. */
+/* Returns the exit status. A command without options of its own reads no settings, so that it works even if they
+ * are broken. */
 int command_run(const struct command *command, const struct command_steps *steps, void *state,
 		int argc, char **argv);
 
-/* Shows the command's help on stdout; returns CLI_OK. */
+/* Prints the command's help to stdout; returns CLI_OK. */
 int command_show_help(const struct command *command);
 
-/* Prints "heapgauge: MESSAGE" on stderr: one sentence saying what happened, why, and what to do next. */
+/* Prints "heapgauge: MESSAGE" to stderr: one sentence that says what happened, why, and what to do next. */
 void cli_error(const char *format, ...) PRINTF_LIKE(1, 2);
-/* The same for a wrong command line, followed by where to read more; returns CLI_USAGE. Names where the value came from
- * if that was not the command line. `command` may be NULL. */
+/* Does the same for a wrong command line and adds where to read more; returns CLI_USAGE. Names the source of the
+ * value if it was not the command line. `command` may be NULL. */
 int cli_usage_error(const char *command, const char *format, ...) PRINTF_LIKE(2, 3);
-/* There is no such command: names the nearest; returns CLI_USAGE. */
+/* Reports an unknown command and suggests the nearest name; returns CLI_USAGE. */
 int cli_unknown_command(const char *name);
 
 #endif

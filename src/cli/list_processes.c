@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each process is read as `report --pid` reads it, but for its block map. One that is recorded and may not be read is listed
- * all the same, with the reason; those that may not even be looked into are counted. No state.
+ * Reads each process as `report --pid` does, except for its block map. A recorded process that may not be read is
+ * still listed, with the reason; processes that may not even be inspected are counted. No state.
  */
 #include "cli/list_processes.h"
 
@@ -15,7 +15,7 @@
 #include "util/files.h"
 #include "util/units.h"
 
-/* Names are looked for where the process has its files. */
+/* Looks up names in the root file system of the process, which may be a container's. */
 static int add_profile(struct listing *listing, struct listed *one,
 		       const struct names_options *names_options, struct error *error)
 {
@@ -43,7 +43,7 @@ static const char *kept_in(uint32_t kept)
 	return kept < ARRAY_SIZE(words) ? words[kept] : NULL;
 }
 
-/* "exact", "tags", "sample 512.0 KiB", "dormant": its recording mode now. */
+/* The current recording mode: "exact", "tags", "sample 512.0 KiB" or "dormant". */
 static void name_mode(const struct live_control *control, char *to, size_t room)
 {
 	static const char *const words[] = { [LIVE_MODE_DORMANT] = "dormant",
@@ -57,7 +57,7 @@ static void name_mode(const struct live_control *control, char *to, size_t room)
 			 control->mode < ARRAY_SIZE(words) ? words[control->mode] : "?");
 }
 
-/* One that has ended meanwhile, or is a fork without a profile of its own, is not listed. */
+/* Skips a process that has ended meanwhile, and a fork without a profile of its own. */
 static int add_process(struct listing *listing, struct profile_copy *copied,
 		       const struct recorded *recorded, struct names_options names,
 		       struct error *error)
@@ -97,7 +97,7 @@ const struct result *list_processes(struct listing *listing, const struct names_
 {
 	AUTO(recorded_list_release) struct recorded_list recorded = { 0 };
 	AUTO(profile_copy_release)
-	struct profile_copy copied = PROFILE_COPY_INIT; /* room for one after the other */
+	struct profile_copy copied = PROFILE_COPY_INIT; /* reused for every process */
 
 	if (recorded_list(&recorded, error) < 0)
 		return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recorded processes of this machine as a result: what `list` writes and `top` lets one choose from. */
+/* The recorded processes of this machine as a result: `list` prints it, `top` lets the user choose from it. */
 #ifndef CLI_LIST_PROCESSES_H
 #define CLI_LIST_PROCESSES_H
 
@@ -7,7 +7,7 @@
 #include "model/names.h"
 #include "util/error.h"
 
-/* Fills the listing, which is new, and ends it. NULL with the error set. */
+/* Fills and finishes a new listing. Returns NULL with the error set on failure. */
 const struct result *list_processes(struct listing *listing, const struct names_options *names,
 				    struct error *error);
 

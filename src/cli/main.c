@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line: finds the subcommand's row and runs it. */
+/* The entry point: finds the row of the subcommand and runs it. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@ static int run(int argc, char **argv)
 	return command ? command->run(argc - 1, argv + 1) : cli_unknown_command(argv[1]);
 }
 
-/* Reading and writing recordings takes and frees large buffers one after the other. What came from the kernel once is kept:
- * new pages were a quarter of the time of a report. */
+/* Reading and writing recordings allocates and frees one large buffer after another. Keep the memory instead of
+ * returning it to the kernel: page faults took a quarter of the time of a report. */
 static void keep_memory(void)
 {
 	enum { KEPT_BYTES = 16 << 20 };

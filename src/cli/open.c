@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the commands that read have in common: which file, open it, show a view of it.
+ * What the reading commands share: choosing the file, opening it, showing a view of it.
  *
- * The whole way of the data is here: recording -> profile -> result -> output. Names are resolved on
- * the way, by the view that wants them.
+ * The whole data flow is here: recording -> profile -> result -> output. A view that needs function names resolves
+ * them on the way.
  */
 #include "cli/open.h"
 
@@ -14,8 +14,6 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "collect/attach/inspect.h"
-#include "format/live/live.h"
 #include "model/build.h"
 #include "model/names.h"
 #include "util/cleanup.h"
@@ -36,8 +34,8 @@ char *recording_path(const char *path, struct error *error)
 	if (file_newest(".", ".hg", &found, error) < 0)
 		return NULL;
 	if (!found) {
-		error_set(error, "there is no recording (*.hg) in this folder; make one with "
-				 "'heapgauge record PROGRAM', or name a file");
+		error_set(error, "no recording (*.hg) in this folder; make one with 'heapgauge "
+				 "record PROGRAM', or name a file");
 		return NULL;
 	}
 	const char *name = strncmp(found, "./", 2) == 0 ? found + 2 : found;
@@ -78,39 +76,13 @@ char *report_again(const char *path, pid_t pid)
 	return buffer_take_string(&out);
 }
 
-/* Whether the file is the profile that a process without a collector keeps, or has left. */
-static bool is_live(const char *path)
+struct profile *profile_asked(struct profile *profile, const struct asked *asked,
+			      struct error *error)
 {
-	char magic[sizeof LIVE_MAGIC - 1];
-	AUTO_CLOSE int fd = file_open_regular(path, NULL, NULL);
-
-	return fd >= 0 && read(fd, magic, sizeof magic) == (ssize_t)sizeof magic &&
-	       memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
-}
-
-static struct profile *load_live(const char *path, struct error *error)
-{
-	struct recording recording = { 0 };
-
-	if (inspect_file(path, HEAPGAUGE_VERSION, &recording, NULL, error) < 0) {
-		error_wrap(error, "%s", path);
-		return NULL;
-	}
-	return profile_new(&recording, error);
-}
-
-struct profile *recording_open(const char *path, struct error *error)
-{
-	struct error reason = ERROR_INIT;
-	struct profile *profile =
-		is_live(path) ? load_live(path, &reason) : profile_load(path, &reason);
-
-	if (!profile)
-		error_set(error,
-			  "cannot read the recording (%s); name a file that 'heapgauge record "
-			  "PROGRAM' wrote",
-			  reason.message);
-	return profile;
+	if (!profile || profile_fold(profile, asked->fold, error) == 0)
+		return profile;
+	profile_free(profile);
+	return NULL;
 }
 
 static int write_file(void *context, struct span bytes, struct error *error)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pager and what stdout can show: see output.h.
+ * The pager, and what stdout can show: see output.h.
  *
- * Output for a terminal is held back until a screen is full; only then a pager is started, so that a short answer is
- * simply there. The pager is our child and we wait for it, because the shell would otherwise take the terminal back
- * while it still runs. It quits when it likes: writing then fails with EPIPE and not by SIGPIPE, and that is no failure.
- * Ctrl-C reaches both: ours closes the pipe, lets the pager show what it has, and then ends us by the signal.
+ * Output to a terminal is buffered until a screen is full; only then a pager is started, so that short output
+ * appears at once. The pager is our child and we wait for it; otherwise the shell would take the terminal back
+ * while it still runs. When the user quits the pager, writes fail with EPIPE instead of raising SIGPIPE, and that
+ * is not an error. Ctrl-C reaches both processes: our handler closes the pipe, lets the pager show what it has, and
+ * then ends us with the signal.
  */
 #include "cli/output.h"
 
@@ -29,11 +30,11 @@ static const int fatal_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
 struct pager {
 	const char *command;
-	struct buffer held; /* until it is known whether it fits the screen */
+	struct buffer held; /* buffered until we know whether it fits the screen */
 	unsigned columns, rows;
-	unsigned row, column; /* where the cursor would be after `held` */
-	bool decided;	      /* held back no more: fd is open, or all goes to stdout */
-	bool quit;	      /* the reader had enough */
+	unsigned row, column; /* the cursor position after `held` */
+	bool decided;	      /* no longer buffered: fd is open, or everything goes to stdout */
+	bool quit;	      /* the user quit the pager */
 	struct sigaction saved_pipe, saved[ARRAY_SIZE(fatal_signals)];
 };
 
@@ -58,7 +59,7 @@ static bool can_run(const char *command)
 {
 	AUTO_FREE char *program = strndup(command, strcspn(command, " \t"));
 
-	/* The shell's own words cannot be looked up; it will complain itself. */
+	/* A command with shell syntax cannot be looked up; the shell itself will complain. */
 	if (!program || strpbrk(program, "\"'$`\\|&;<>(){}*?~="))
 		return true;
 	AUTO_FREE char *path = program_path(program);
@@ -66,7 +67,7 @@ static bool can_run(const char *command)
 	return path && access(path, X_OK) == 0;
 }
 
-/* NULL: none is wanted, or none is there. An empty variable asks for no pager. */
+/* NULL: no pager is wanted or found. An empty variable means no pager. */
 static const char *pager_command(void)
 {
 	const char *command = getenv("HEAPGAUGE_PAGER");
@@ -78,7 +79,8 @@ static const char *pager_command(void)
 	if (!*command || strcmp(command, "cat") == 0)
 		return NULL;
 	if (!can_run(command)) {
-		cli_error("there is no pager '%s'; set PAGER to one, or to cat for none", command);
+		cli_error("pager '%s' not found; set PAGER to another, or to cat for none",
+			  command);
 		return NULL;
 	}
 	return command;
@@ -107,7 +109,7 @@ static void release_signals(const struct pager *pager)
 	sigaction(SIGPIPE, &pager->saved_pipe, NULL);
 }
 
-/* Returns false if it cannot be started: everything then goes to stdout. */
+/* Returns false if the pager cannot be started; everything then goes to stdout. */
 static bool start_pager(struct pager *pager)
 {
 	char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" }, (char *)(uintptr_t)pager->command,
@@ -148,9 +150,9 @@ static void stop_pager(struct pager *pager)
 	pager_pid = 0;
 }
 
-/* ---- what is written ---- */
+/* ---- writing ---- */
 
-/* Moves the cursor over the text; escape sequences have no width. */
+/* Advances the cursor over the text; escape sequences have no width. */
 static void advance(struct pager *pager, const char *text, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
@@ -180,7 +182,7 @@ static bool write_on(struct pager *pager, struct span bytes)
 	return false;
 }
 
-/* Hands on what was held. */
+/* Chooses the pager or stdout, and writes the buffered output to it. */
 static bool decide(struct pager *pager)
 {
 	pager->decided = true;
@@ -202,7 +204,7 @@ static ssize_t write_paged(void *cookie, const char *text, size_t size)
 		errno = ENOMEM;
 		return 0;
 	}
-	/* One row is the prompt's. */
+	/* Leave one row for the prompt. */
 	if (pager->row < pager->rows)
 		return (ssize_t)size;
 	start_pager(pager);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a command's answer goes: stdout, or a pager if that is a terminal and the answer longer than it.
+ * Where a command's output goes: stdout, or a pager if stdout is a terminal and the output is longer than the
+ * screen.
  *
  *	struct output output = output_open(&options.common);
  *	int status = write_it(output.file, ...);
  *	status = output_close(&output, status, &error);
  *
- * The pager is $HEAPGAUGE_PAGER, else $PAGER, else less with LESS=FRX; "cat" or an empty value is none. It starts when
- * the first screen is full, and is never started for a file, a pipe or a dumb terminal.
+ * The pager is $HEAPGAUGE_PAGER, else $PAGER, else less with LESS=FRX; "cat" or an empty value disables it. It
+ * starts when the first screen is full, and never for a file, a pipe or a dumb terminal.
  */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
@@ -24,18 +25,18 @@ struct output {
 	FILE *file;
 	bool is_tty;
 	bool colours;
-	bool utf8;	  /* box drawing and the like may be used */
-	unsigned columns; /* of the terminal, else $COLUMNS, else 80 */
-	/* The width to cut to: 0 where nobody sees a width, as in a file or a pipe. */
+	bool utf8;	  /* whether box drawing characters may be used */
+	unsigned columns; /* the width of the terminal, else $COLUMNS, else 80 */
+	/* The width to truncate to; 0 for a file or a pipe, which have none. */
 	unsigned cut_columns;
-	struct pager *pager; /* NULL: written straight to stdout */
+	struct pager *pager; /* NULL: written directly to stdout */
 };
 
-/* One at a time. `requests` may be NULL. */
+/* Only one may be open at a time. `requests` may be NULL. */
 struct output output_open(const struct common_options *requests);
 
-/* Writes what is left and waits for the pager. `status` is what the writer returned: 0, or -1 with the error set. A
- * reader that quit the pager had enough, which is success. Returns 0, or -1 with the error set. */
+/* Writes the rest and waits for the pager. `status` is what the writer returned: 0, or -1 with the error set. A
+ * user who quits the pager early is not an error. Returns 0, or -1 with the error set. */
 int output_close(struct output *output, int status, struct error *error);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The summary at the end of a run: the view `summary` of the file that was just written, and where it
- * is. Made from the rows that were written, or from the file if these were too many to keep: a later reader sees the
- * same (test_record.py).
+ * The summary at the end of a run: the view `summary` of the file just written, and its path. Computed from the
+ * rows in memory, or from the file if there were too many to keep; a later report of the file shows the same
+ * (test_record.py).
  */
 #include "cli/summary.h"
 

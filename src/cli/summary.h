@@ -8,9 +8,9 @@
 #include "format/recording/recording.h"
 #include "util/error.h"
 
-/* Prints of the finished recording at `path` to `out` what happened, the peak, what was not freed, the allocations, RSS
- * against the live heap, everything that could not be recorded, and where it was written. Returns 0, or -1 if the
- * recording cannot be read; nothing is printed then. */
+/* Prints to `out` a summary of the finished recording at `path`: how the program ended, peak, memory not freed,
+ * allocations, RSS against live heap, everything that could not be recorded, and the path. Returns 0, or -1,
+ * with nothing printed, if the recording cannot be read. */
 int summary_print(FILE *out, const char *path, struct recording *recording, struct error *error);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Merges recordings: of ranks, of hosts, of one service's restarts.
+ * Merges recordings: of ranks, of hosts, or of restarts of one service.
  *
- * Each recording knows when it began by the clock of its host; the earliest is the start of the whole,
- * and processes move by the difference.
+ * Each recording has its start time by the clock of its host; the earliest is the start of the merged recording, and processes
+ * are shifted by the difference.
  */
 #include "collect/merge.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several recordings -> one. */
+/* Merges several recordings into one. */
 #ifndef COLLECT_MERGE_H
 #define COLLECT_MERGE_H
 
@@ -7,8 +7,8 @@
 #include "util/error.h"
 
 /*
- * The processes of all recordings on one clock, that of the day: takes what the recordings own, leaves them empty.
- * Where they come from several hosts, each command says its own. -1 with the error set.
+ * Puts the processes of all recordings on one time line, by wall-clock time: takes what the recordings own and leaves them
+ * empty. If they come from several hosts, each command is prefixed with its host. -1 with the error set.
  */
 int recordings_merge(struct recording *recordings, size_t count, struct recording *ret,
 		     struct error *error);

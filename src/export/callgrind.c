@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * callgrind's profile format: for each function its own cost by line, then its calls with what was
- * asked for below them. Names are written once and numbered from then on.
+ * callgrind's profile format: for each function its self cost by line, then its calls with their
+ * inclusive cost. Names are written once and then referred to by number.
  *
- * callgrind_annotate takes what calls bring into a function for its inclusive cost. A call into a
- * function that is on the stack already is therefore written with no cost: the outer one has it.
+ * callgrind_annotate computes a function's inclusive cost from the cost of calls into it. A
+ * recursive call, into a function already on the stack, is therefore written with no cost: the
+ * outermost call has it.
  */
 #include <inttypes.h>
 
@@ -18,7 +19,7 @@ struct writer {
 	FILE *out;
 	const struct graph *graph;
 	struct numbering files, modules;
-	VECTOR(bool) named; /* functions whose name was written */
+	VECTOR(bool) named; /* functions whose name has been written */
 	bool estimated, failed;
 };
 
@@ -60,7 +61,7 @@ static const char *module_of(const struct writer *w, uint32_t function)
 	return w->graph->functions.at[function].location->frame.module;
 }
 
-/* Of a sampled recording the second event is the variance: it adds up as the first does. */
+/* In a sampled recording, the second event is the variance, which is additive like the first. */
 static void put_cost(struct writer *w, uint32_t line, int64_t cost, double variance)
 {
 	fprintf(w->out, "%" PRIu32 " %" PRId64, line, cost);
@@ -71,13 +72,13 @@ static void put_cost(struct writer *w, uint32_t line, int64_t cost, double varia
 
 static void put_call(struct writer *w, const struct graph_edge *e)
 {
-	/* Said only where it differs: callgrind_annotate makes file names shorter, but not that of a callee. */
+	/* Written only if different: callgrind_annotate shortens file names, but not those of callees. */
 	if (module_of(w, e->callee) != module_of(w, e->caller))
 		put_name(w, "cob", &w->modules, module_of(w, e->callee));
 	if (file_of(w, e->callee) != file_of(w, e->caller))
 		put_name(w, "cfi", &w->files, file_of(w, e->callee));
 	put_function(w, "cfn", e->callee);
-	/* A cost behind no calls would be the caller's own. */
+	/* A cost with 0 calls would count as the caller's self cost. */
 	fprintf(w->out, "calls=%" PRId64 " 0\n", MAX(e->calls, (int64_t)1));
 	put_cost(w, e->caller_line, e->entering, e->entering_variance);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DHAT's JSON (version 2) for dh_view.html: a program point for each stack. Time is in microseconds,
- * because the page counts rates per million of the unit and calls that "s". Lifetimes are those of
- * freed blocks. A site's most blocks at once are not recorded, only its most bytes: they are counted
- * as blocks of the mean size.
+ * DHAT's JSON (version 2) for dh_view.html: one program point per stack. Time is in microseconds,
+ * because the page computes rates per million units and labels that "s". Lifetimes are those of
+ * freed blocks. A site's maximum number of blocks is not recorded, only its maximum bytes: the
+ * blocks are computed with the mean size.
  *
- * The page refuses a file that has a stack twice. Frames are therefore numbered by their text, and
- * points whose frames are equal (of several processes, or of heap and mappings) are added up.
+ * The page rejects a file with duplicate stacks. Frames are therefore numbered by their text, and
+ * points with equal frames (of several processes, or of heap and mappings) are merged.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,16 +20,15 @@
 
 struct point {
 	struct site_numbers numbers;
-	uint32_t at, count; /* frames, innermost first */
+	uint32_t at, count; /* range of frames, innermost first */
 };
 
 struct points {
 	VECTOR(struct point) list;
 	VECTOR(uint32_t) frames;
-	struct numbering
-		texts; /* of interned texts; the page's number is one more: 0 is its root */
-	struct numbering locations; /* each location once, so that its text is made once ... */
-	VECTOR(uint32_t) text_of;   /* ... and this is its number */
+	struct numbering texts; /* interned texts; the page's number is one more: 0 is its root */
+	struct numbering locations; /* each location once, so that its text is formatted once ... */
+	VECTOR(uint32_t) text_of;   /* ... and its number in `texts` */
 	struct intern intern;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The call graph for Graphviz: a box for each function with its own and its whole share, an arrow for
- * each call, warmer and thicker the more goes through it. What is below the threshold is left out,
- * and the graph's label says how much that is.
+ * The call graph for Graphviz: a box per function with its self and total, an arrow per call, warmer
+ * and thicker with a larger cost. Functions below the threshold are omitted, and the graph's label
+ * has their sum.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static int compare_totals(const void *left, const void *right, void *context)
 	return *(const uint32_t *)left < *(const uint32_t *)right ? -1 : 1;
 }
 
-/* The functions that threshold and limit leave. NULL if out of memory. */
+/* Selects the functions within the threshold and the limit. NULL if out of memory. */
 static bool *choose(const struct graph *g, const struct query *q)
 {
 	double percent = q->has_threshold ? q->threshold_percent : 1.0;

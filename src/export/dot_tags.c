@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tree of tags for Graphviz: a box for each tag with what it and those below it hold, what it asked for in all, how
- * often it was entered and how much each visit took; warmer the more it has. What is below the threshold is left out with all that is
- * below it, and the graph's label says how much that is.
+ * The tree of tags for Graphviz: a box per tag with its total cost, the bytes requested, the number of visits and the bytes per
+ * visit; warmer with a larger cost. Tags below the threshold are omitted with all nested tags, and the graph's label has their sum.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "util/cleanup.h"
 #include "util/units.h"
 
-/* Shown with all above it: a parent comes before its children and weighs at least as much. */
+/* A tag is shown only if its ancestors are: a parent comes before its children and weighs at least as much. */
 static bool *choose(const struct tag_tree *tree, const struct export_input *in, int64_t whole)
 {
 	double percent = in->query->has_threshold ? in->query->threshold_percent : 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks -> call graph. Each stack adds its cost once to every function and every edge on it, however
- * often they are there: a graph cannot tell the rounds of a recursion apart, and adding them up would
- * make the part larger than the whole. What enters a function adds up to its total: each stack enters
- * it once, by its outermost call.
+ * Builds the call graph from stacks. Each stack adds its cost only once to every function and edge on
+ * it, even with recursion: a graph cannot distinguish recursion levels, and adding them up would make
+ * the part larger than the whole. The costs entering a function add up to its total: each stack
+ * enters it once, by its outermost call.
  *
- * Edges and lines are collected as they come and merged by sorting.
+ * Edges and lines are appended as found, and merged by sorting.
  */
 #include "export/edges.h"
 
@@ -72,22 +72,22 @@ static void merge_lines(struct graph *g)
 	g->lines.count = kept;
 }
 
-/* What the building needs and the graph does not. */
+/* State needed only while building. */
 struct builder {
 	struct graph *graph;
 	bool lines;
-	uint32_t stack;		/* the one at hand */
-	VECTOR(uint32_t) met;	/* by function: the last stack that it was on */
-	VECTOR(bool) recursive; /* by frame of the stack: its function is on it further out */
+	uint32_t stack;		/* number of the current stack */
+	VECTOR(uint32_t) met;	/* by function: the last stack that contained it */
+	VECTOR(bool) recursive; /* by frame of the stack: its function also occurs further out */
 };
 
-/* What a stack has. */
+/* The cost of a stack. */
 struct amount {
 	int64_t value, calls;
 	double variance;
 };
 
-/* Outermost frames first. */
+/* Called from the outermost frame inwards. */
 static bool add_function(struct builder *b, const struct location *location, bool innermost,
 			 const struct amount *amount, bool *ret_recursive)
 {
@@ -114,7 +114,7 @@ static bool add_function(struct builder *b, const struct location *location, boo
 	return true;
 }
 
-/* The edge from the frame behind `at` to the one there. */
+/* The edge from the caller of frame `at` to that frame. */
 static struct graph_edge edge_at(struct location_chain stack, size_t at, bool lines)
 {
 	return (struct graph_edge){

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call graph of a selection: functions, callers and callees, with inclusive numbers. */
+/* The call graph of a selection: functions, callers and callees, with inclusive costs. */
 #ifndef EXPORT_EDGES_H
 #define EXPORT_EDGES_H
 
@@ -7,21 +7,21 @@
 
 struct graph_function {
 	const struct location *location;
-	int64_t self, total; /* a recursion is counted once for each stack */
+	int64_t self, total; /* recursion counts once per stack */
 	double self_variance, total_variance;
 };
 
-/* From a line of one function into another. */
+/* A call from a line of one function to another function. */
 struct graph_edge {
-	uint32_t caller, callee; /* functions */
-	uint32_t caller_line;	 /* 0 if lines were not asked for */
-	int64_t total;		 /* of the stacks that go along it */
-	int64_t entering;	 /* of those among them that were not in the callee already */
+	uint32_t caller, callee; /* function numbers */
+	uint32_t caller_line;	 /* 0 if lines were not requested */
+	int64_t total;		 /* over the stacks with this edge */
+	int64_t entering;	 /* over those that enter the callee for the first time here */
 	int64_t calls;
 	double total_variance, entering_variance;
 };
 
-/* What a function asked for itself, by line. */
+/* The self cost of a function, by line. */
 struct graph_line {
 	uint32_t function, line;
 	int64_t self;
@@ -30,7 +30,7 @@ struct graph_line {
 
 struct graph {
 	VECTOR(struct graph_function)
-	functions; /* by location_key(AXIS_FUNCTION); location NULL: not in it */
+	functions; /* by location_key(AXIS_FUNCTION); location NULL: not in the graph */
 	VECTOR(struct graph_edge) edges; /* by caller, line, callee */
 	VECTOR(struct graph_line) lines; /* by function, line */
 	int64_t whole;

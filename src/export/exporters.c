@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TABLE of exporters. The row's words are what `heapgauge export --format` accepts and its help
- * shows; `lost`, and of a sampled recording `errors`, are printed beside the file, because a format that
- * is silent about what it leaves out is taken for the whole.
+ * The TABLE of exporters. `heapgauge export --format` accepts the names, and its help shows the rows;
+ * `lost` and, for a sampled recording, `errors` are printed when the file is written, because a format
+ * that silently omits data would be taken as complete.
  */
 #include "export/exporters.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile in the words of other tools. An exporter is one file and one row in exporters.c. */
+/* Converts a profile to the formats of other tools. An exporter is one file and one row in exporters.c. */
 #ifndef EXPORT_EXPORTERS_H
 #define EXPORT_EXPORTERS_H
 
@@ -15,34 +15,34 @@ struct export_input {
 	const struct profile *profile;
 	struct locations *locations;
 	const struct query *query;
-	const struct selection *selection; /* filters and moment are applied */
+	const struct selection *selection; /* with filters and moment applied */
 };
 
-/* Writes to `out`; a failed write is found by the caller (ferror). 0, or -1 with the error set. */
+/* Writes to `out`; the caller checks for write errors (ferror). 0, or -1 with the error set. */
 typedef int exporter_run(const struct export_input *input, FILE *out, struct error *error);
 
-/* Which parts of a question a format can answer to; filters and names are for all. */
+/* The parts of a query that a format supports; all support filters and names. */
 enum export_takes {
 	TAKES_COST = 1 << 0,
 	TAKES_MOMENT = 1 << 1,
 	TAKES_LIMIT = 1 << 2,
 	TAKES_THRESHOLD = 1 << 3,
-	TAKES_NOTHING_SUCH = 1 << 4, /* no format: what is about the shape of a report */
+	TAKES_NOTHING_SUCH = 1 << 4, /* supported by no format: parts that concern only reports */
 };
 
 struct exporter {
 	const char *name;
-	const char *help; /* one line, no full stop: what opens it */
+	const char *help; /* one line, no full stop: the tools that open it */
 	exporter_run *run;
-	const char *suffix; /* of a file's name, with its dot */
-	const char *lost;   /* what the format cannot carry, as a sentence; NULL: nothing */
-	const char *
-		errors; /* of a sampled recording: where the errors of its estimates are, as a sentence */
-	unsigned takes;		/* enum export_takes */
-	enum query_kinds kinds; /* where the question says nothing; DEFAULT: heap */
+	const char *suffix; /* of the file name, including the dot */
+	const char *lost;   /* what the format cannot represent, as a sentence; NULL: nothing */
+	const char
+		*errors; /* for a sampled recording: where its standard errors are, as a sentence */
+	unsigned takes;	 /* enum export_takes */
+	enum query_kinds kinds; /* default kinds; DEFAULT: heap */
 };
 
-/* Ends with a row whose name is NULL. */
+/* Terminated by a row whose name is NULL. */
 extern const struct exporter exporters[];
 const struct exporter *exporter_find(const char *name);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folded stacks: "main;serve;insert 4096", outermost first, one line for each stack that has any of
- * the cost. Equal lines are left to the reader, who adds them up anyway.
+ * Folded stacks: "main;serve;insert 4096", outermost first, one line per stack with a non-zero
+ * cost. Equal lines are not merged, because readers add them up anyway.
  *
- * Two numbers at the end of a line mean a difference: a name there that ends in one is kept apart.
+ * Two numbers at the end of a line mean a difference: so a name that ends in a number is separated
+ * from the cost.
  */
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gprof2dot's JSON: functions, and for each stack its chain of calls, innermost first, with the cost. */
+/* gprof2dot's JSON: functions, and for each stack its call chain, innermost first, with the cost. */
 #include "export/stacks.h"
 
 #include "base/compiler.h"
@@ -24,7 +24,7 @@ static int write_events(const struct export_input *in, struct json *j,
 		json_object(j);
 		json_key(j, "callchain");
 		json_array(j);
-		/* An empty chain is more than the reader expects: NULL is the function of no stack. */
+		/* gprof2dot does not expect an empty chain: NULL is the function for the empty stack. */
 		for (size_t k = 0; status == 0 && k < MAX(stack.count, (size_t)1); k++) {
 			const struct location *function = stack.count ? stack.at[k] : NULL;
 			size_t number = function_number(functions, function);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the graphs for Graphviz have in common. */
+/* Helpers shared by the Graphviz exporters. */
 #ifndef EXPORT_GRAPHVIZ_H
 #define EXPORT_GRAPHVIZ_H
 
@@ -20,7 +20,7 @@ static inline void graphviz_colour(FILE *out, double hot)
 		(unsigned)(220 - 180 * hot));
 }
 
-/* A number of the cost asked for, and of an estimate its standard error. */
+/* A value of the selection's cost and, for an estimate, its standard error. */
 static inline void graphviz_value(FILE *out, const struct export_input *in, int64_t value,
 				  double variance)
 {
@@ -33,7 +33,7 @@ static inline void graphviz_value(FILE *out, const struct export_input *in, int6
 		fprintf(out, " +-%.1f%%", 100 * sqrt(fabs(variance)) / (double)size);
 }
 
-/* The beginning of a graph: its label says what it shows of the cost, and what not. */
+/* Starts a graph: its label has the cost that is shown, and the cost that is not. */
 static inline void graphviz_begin(FILE *out, const struct export_input *in, int64_t whole,
 				  double variance, int64_t left_out, double left_variance)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heaptrack's text format (version 3, as its 1.3 to 1.5 read it), as a play in three acts that has the
- * right peak and the right rest: everything that was live at the peak is allocated, then freed, then
- * everything that was not freed is allocated. What happened between is not in a recording call by call. A
- * site that holds the same at both moments is left alone between them.
+ * heaptrack's text format (version 3, as read by heaptrack 1.3 to 1.5), as a synthetic event sequence in
+ * three phases with the right peak and the right live memory at exit: everything live at the peak is
+ * allocated, then freed, then everything that was not freed is allocated. A recording does not have the
+ * single calls in between. A site with the same numbers at both moments keeps its blocks in between.
  *
  * Strings, instruction pointers, traces and allocation sizes are numbered from 1 (sizes from 0) in the
  * order they are written; all numbers are hexadecimal.
@@ -17,8 +17,8 @@
 struct writer {
 	const struct export_input *in;
 	FILE *out;
-	struct numbering strings, pointers; /* pointers: chains */
-	uint32_t **traces;		    /* of each process: trace of a node; 0: not written */
+	struct numbering strings, pointers; /* pointers: location chains */
+	uint32_t **traces;		    /* by process: trace of a node; 0: not written */
 	uint32_t trace_count;
 	uint32_t size_count;
 	struct buffer text;
@@ -33,7 +33,7 @@ struct blocks {
 static struct blocks blocks_of(uint64_t bytes, uint64_t count)
 {
 	if (bytes && !count)
-		count = 1; /* with several threads, the two may be of moments a little apart */
+		count = 1; /* with several threads, their moments may differ slightly */
 	if (count == 0)
 		return (struct blocks){ 0 };
 	return (struct blocks){ count, bytes / count, bytes % count };
@@ -87,7 +87,7 @@ static size_t put_pointer(struct writer *w, struct location_chain chain)
 	return number + 1;
 }
 
-/* The trace of a stack, and before it those of its callers that are not written yet. */
+/* Writes the trace of a stack, preceded by those of its callers that are not yet written. */
 static uint32_t put_trace(struct writer *w, const struct profile_process *p, node_id node)
 {
 	uint32_t *traces = w->traces[p - w->in->profile->processes];
@@ -122,7 +122,7 @@ static void put_calls(struct writer *w, char what, uint32_t size, uint64_t count
 
 enum act { RISE, FALL, LEAK };
 
-/* Sizes are numbered as they rise, and fall in the same order. */
+/* Sizes are numbered in the first phase and freed in the same order. */
 static void play(struct writer *w, enum act act)
 {
 	uint32_t at = act == LEAK ? w->size_count : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * massif's output: the heap over time, and the tree of callers at the peak. Of several processes the
- * one with the highest peak is shown, because massif has one. A # begins a comment there, and C++ has
- * it in the names of lambdas.
+ * massif's output: the heap over time, and the tree of callers at the peak. With several processes,
+ * the one with the highest peak is shown, because massif has only one. '#' starts a comment in the
+ * format, and C++ lambdas have it in their names.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,16 +15,16 @@
 
 enum { SNAPSHOTS = 100 };
 
-/* Where a stack is on its way from the innermost frame out. */
+/* A position on a stack, moving from the innermost frame outwards. */
 struct walker {
 	const struct entry *entry;
 	node_id node;
-	struct location_chain chain;	 /* of the node */
-	size_t at;			 /* in the chain: the next location */
-	const struct location *location; /* NULL: the stack is at its end */
+	struct location_chain chain;	 /* locations of the node */
+	size_t at;			 /* index of the next location in the chain */
+	const struct location *location; /* NULL: end of the stack */
 };
 
-/* Stacks that go on by the same line. */
+/* Stacks that continue with the same line. */
 struct child {
 	struct walker *first;
 	size_t count;
@@ -35,12 +35,12 @@ struct massif {
 	const struct export_input *in;
 	FILE *out;
 	struct child root;
-	double percent, least; /* what is below is folded */
+	double percent, least; /* children below this are folded */
 	size_t number;
 	bool failed;
 };
 
-/* The process of which something was asked for; that of the recording if nothing is left. */
+/* The largest process with a selected site; the first process if there is none. */
 static const struct profile_process *largest(const struct export_input *in)
 {
 	const struct profile_process *best = NULL;
@@ -78,7 +78,7 @@ static void step(struct massif *m, struct walker *w)
 }
 
 struct children {
-	VECTOR(struct child) shown; /* most first */
+	VECTOR(struct child) shown; /* largest first */
 	size_t hidden;
 	int64_t hidden_bytes;
 };
@@ -117,7 +117,7 @@ static void add_child(struct massif *m, struct children *all, const struct child
 	}
 }
 
-/* Takes all stacks one frame further out; those that are at their end are nobody's children. */
+/* Advances all stacks one frame outwards; stacks that end are in no child. */
 static struct children go_out(struct massif *m, struct walker *walkers, size_t count)
 {
 	struct children all = { 0 };
@@ -144,8 +144,8 @@ static struct children go_out(struct massif *m, struct walker *walkers, size_t c
 }
 
 /*
- * Depth is bounded by the recorder's limit of frames, and by the threshold. Nothing is made of what is below it: a whole
- * tree from the innermost frames out would have a node for each frame of each stack.
+ * Depth is bounded by the recorder's frame limit, and by the threshold. Nothing is built below the threshold: the
+ * complete tree from the innermost frames outwards would have a node for each frame of each stack.
  */
 static void put_node(struct massif *m, const struct child *node, unsigned depth)
 {
@@ -199,7 +199,7 @@ static void put_course(struct massif *m, const struct profile_process *p)
 	fputs("heap_tree=empty\n", m->out);
 }
 
-/* The stacks of what the process held. */
+/* The stacks with live memory of the process. */
 static struct child gather(struct massif *m, const struct selection *peak,
 			   const struct profile_process *process)
 {
@@ -225,7 +225,7 @@ int export_massif(const struct export_input *in, FILE *out, struct error *error)
 	struct massif m = { .in = in, .out = out, .percent = 1.0 };
 
 	if (!p)
-		return error_set(error, "there is no process in the recording");
+		return error_set(error, "the recording contains no process");
 	if (query.has_threshold)
 		m.percent = query.threshold_percent;
 	query.has_cost = true;

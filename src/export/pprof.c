@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof's profile.proto, gzipped. Written by hand: the format is a dozen fields, and a code generator
- * would be the larger part.
+ * pprof's profile.proto, gzipped. Encoded by hand: the format has a dozen fields, and a code generator would be more
+ * code.
  *
- * Ids are 1..n in the order of the table, because Pyroscope and Parca refuse anything else. A
- * location is one address with what was inlined there, innermost first. Addresses are the ELF's own,
- * and every mapping starts at 0: names are in the file, so that nobody has to find them again.
+ * Ids are 1..n in table order, because Pyroscope and Parca reject anything else. A location is one address with its
+ * inlined calls, innermost first. Addresses are ELF virtual addresses, and every mapping starts at 0: names are in
+ * the file, so that no tool has to symbolize again.
  *
- * Sample types are those of every heap profile: alloc_objects, alloc_space, inuse_objects,
- * inuse_space; the last two of the moment asked for. A cost that is none of them is a fifth.
+ * Sample types are those of every heap profile: alloc_objects, alloc_space, inuse_objects, inuse_space; the last two
+ * at the selected moment. Any other cost is a fifth type.
  *
- * Of a sampled recording each has its variance as one more type: standard errors do not add up, as a reader does with
- * whatever the values of a function are, but their squares do.
+ * In a sampled recording each has its variance as an additional type: tools add up the values of a function, and
+ * variances are additive, but standard errors are not.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -46,29 +46,29 @@ enum {
 struct sample_type {
 	const char *name;
 	enum cost_id cost;
-	const char *variance; /* the name of its variance's type; NULL: every block was recorded */
+	const char *variance; /* sample type of its variance; NULL: every block was recorded */
 };
 
-/* In every profile. */
+/* Present in every profile. */
 static const struct sample_type usual[] = {
 	{ "alloc_objects", COST_CALLS, "alloc_objects_variance" },
 	{ "alloc_space", COST_TOTAL, "alloc_space_variance" },
 	{ "inuse_objects", COST_BLOCKS, "inuse_objects_variance" },
 	{ "inuse_space", COST_LIVE, "inuse_space_variance" },
 };
-/* And the cost that was asked for. */
+/* Plus the selected cost. */
 enum { TYPES_MAX = ARRAY_SIZE(usual) + 1 };
 
 struct writer {
 	const struct export_input *in;
-	struct buffer bytes;   /* of the profile so far */
-	struct buffer message; /* of the message at hand */
+	struct buffer bytes;   /* the profile so far */
+	struct buffer message; /* the current message */
 	struct numbering strings, functions, chains, modules;
 	struct sample_type types[TYPES_MAX];
-	size_t type_count, asked;		 /* the type of the cost that was asked for */
-	VECTOR(struct location_chain) locations; /* in the order of chains */
+	size_t type_count, asked;		 /* index of the type of the selected cost */
+	VECTOR(struct location_chain) locations; /* in the order of `chains` */
 	VECTOR(uint64_t) ids;
-	struct intern tags; /* paths: strings are numbered by their location */
+	struct intern tags; /* interned texts: strings are numbered by address */
 	bool failed;
 };
 
@@ -96,7 +96,7 @@ static void put_bytes(struct buffer *b, unsigned field, const void *data, size_t
 	buffer_append(b, data, size);
 }
 
-/* Moves the message into the profile. */
+/* Appends the message to the profile. */
 static void end_message(struct writer *w, unsigned field)
 {
 	put_bytes(&w->bytes, field, w->message.data, w->message.size);
@@ -119,7 +119,7 @@ static void put_value_type(struct writer *w, unsigned field, const char *type, c
 	end_message(w, field);
 }
 
-/* The id of the location at a node, from 1. */
+/* The id of a location chain, from 1. */
 static uint64_t location_id(struct writer *w, struct location_chain chain)
 {
 	size_t known = w->chains.count;
@@ -170,7 +170,7 @@ static void put_word(struct writer *w, const char *key, const char *word)
 	buffer_release(&label);
 }
 
-/* What the program gave by hg_label, by its own keys. */
+/* The labels that the program set with hg_label, by their keys. */
 static void put_labels(struct writer *w, const struct entry *e)
 {
 	const char *labels[PROFILE_LABELS_MAX];
@@ -188,7 +188,7 @@ static void put_labels(struct writer *w, const struct entry *e)
 	}
 }
 
-/* A tag as a label: pprof -tagfocus, -tags and -tagroot know it. */
+/* Tags as labels, for pprof -tagfocus, -tags and -tagroot. */
 static void put_tag(struct writer *w, const struct entry *e)
 {
 	AUTO(arena_release) struct arena arena = ARENA_INIT;
@@ -228,7 +228,7 @@ static void put_sample(struct writer *w, const struct entry *e)
 
 static void put_line(struct writer *w, const struct location *location)
 {
-	/* One function for each name and file, whatever its address. */
+	/* One function per name and file, regardless of its address. */
 	const struct location *first = locations_example(w->in->locations, AXIS_FUNCTION,
 							 location_key(location, AXIS_FUNCTION));
 	size_t number = number_of(&w->functions, first);
@@ -242,7 +242,7 @@ static void put_line(struct writer *w, const struct location *location)
 	buffer_release(&line);
 }
 
-/* The first mapping is taken for the program: the first process' is. */
+/* Tools take the first mapping as the main program: make it that of the first process. */
 static void number_program(struct writer *w)
 {
 	const struct profile *profile = w->in->profile;
@@ -286,15 +286,15 @@ static void put_functions(struct writer *w)
 		put_number(&w->message, 1, i + 1);
 		put_number(&w->message, 2, text_id(w, location->frame.function));
 		/*
-		 * No system name (field 3): where it equals the name, pprof takes that for not demangled
-		 * yet, and cuts all parentheses and templates out of it.
+		 * No system name (field 3): if it equals the name, pprof assumes that it is not yet
+		 * demangled, and removes all parentheses and templates.
 		 */
 		put_number(&w->message, 4, text_id(w, location->frame.file));
 		end_message(w, PROFILE_FUNCTION);
 	}
 }
 
-/* The build-id of a module that some process had under that path; empty if none. */
+/* The build-id of the module with that path in any process; empty if unknown. */
 static struct span build_id_of(const struct profile *profile, const char *path)
 {
 	for (size_t i = 0; i < profile->process_count; i++) {
@@ -307,7 +307,7 @@ static struct span build_id_of(const struct profile *profile, const char *path)
 	return (struct span){ 0 };
 }
 
-/* The string of a text that is not there as a pointer yet: kept until the end. */
+/* Formats bytes as hex; the text must live until the end, since strings are numbered by address. */
 static const char *hex_text(struct writer *w, struct span bytes, struct arena *arena)
 {
 	char *text = arena_alloc(arena, bytes.size * 2 + 1);
@@ -366,7 +366,7 @@ static void put_types(struct writer *w)
 	}
 }
 
-/* One for each byte, or for each so many on average. */
+/* 1 if every block was recorded, else the average bytes between samples. */
 static uint64_t period_of(const struct profile *profile)
 {
 	uint64_t period = 1;
@@ -380,7 +380,7 @@ static void put_all(struct writer *w, struct arena *arena)
 {
 	const struct profile *profile = w->in->profile;
 
-	text_id(w, ""); /* string 0 is empty: this very one */
+	text_id(w, ""); /* string 0 must be empty */
 	put_types(w);
 	for (size_t i = 0; i < w->in->selection->count && !w->failed; i++)
 		put_sample(w, &w->in->selection->entries[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sites for databases: every number of a site, its owner and its stack, as CSV or as one JSON object
- * to a line. The columns are the same in both, and so are their names everywhere else.
+ * Sites for databases: all numbers of a site, its owner and its stack, as CSV or as one JSON object
+ * per line. The columns are the same in both, with the same names as everywhere else.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -14,18 +14,18 @@
 #include "util/cleanup.h"
 #include "util/json.h"
 
-/* For some of the threads, a number may be unknown: if others freed their blocks, or if what they hold was not counted. */
+/* For a subset of threads, a number may be unknown: after cross-thread frees, or if live blocks were not counted. */
 enum needs { ALWAYS_KNOWN, UNKNOWN_IF_CROSS_THREAD, UNKNOWN_IF_LIVE_UNKNOWN };
 
 #define NUMBER(member, variance) offsetof(struct site_numbers, member), VARIANCE_##variance
 
-/* The numbers of a site. The names are those of report's view sites. */
+/* The numbers of a site, named as in the view sites of report. */
 static const struct {
 	const char *name;
 	enum needs needs;
 	size_t offset;		 /* in struct site_numbers */
-	enum variance_rule rule; /* of its error */
-	bool is_cost;		 /* or it is one of the selection */
+	enum variance_rule rule; /* for its standard error */
+	bool is_cost;		 /* it is a cost of the selection instead */
 	enum cost_id cost;
 } columns[] = {
 	{ "calls", ALWAYS_KNOWN, NUMBER(calls, CALLS) },
@@ -33,7 +33,7 @@ static const struct {
 	{ "frees", UNKNOWN_IF_LIVE_UNKNOWN, NUMBER(frees, FREES) },
 	{ "freed_bytes", UNKNOWN_IF_LIVE_UNKNOWN, NUMBER(freed_bytes, FREED_BYTES) },
 	{ "live_bytes", UNKNOWN_IF_LIVE_UNKNOWN, .is_cost = true,
-	  .cost = COST_LIVE }, /* at the moment asked for */
+	  .cost = COST_LIVE }, /* at the selected moment */
 	{ "live_blocks", UNKNOWN_IF_LIVE_UNKNOWN, .is_cost = true, .cost = COST_BLOCKS },
 	{ "not_freed_bytes", UNKNOWN_IF_LIVE_UNKNOWN, NUMBER(live_bytes, LIVE_BYTES) },
 	{ "not_freed_blocks", UNKNOWN_IF_LIVE_UNKNOWN, NUMBER(live_blocks, LIVE_BLOCKS) },
@@ -48,7 +48,7 @@ static const struct {
 	{ "copied_bytes", ALWAYS_KNOWN, NUMBER(reallocs.moved_bytes, BYTES) },
 };
 
-/* What is written of a site. */
+/* The data written for a site. */
 struct site {
 	const struct selection *selection;
 	const struct entry *entry;
@@ -59,7 +59,7 @@ struct site {
 };
 
 struct number {
-	bool known; /* else it was not measured for the threads asked for */
+	bool known; /* else it was not measured for the selected threads */
 	int64_t value;
 	double error; /* the standard error of an estimate */
 };
@@ -114,7 +114,7 @@ static int write_sites(const struct export_input *in, site_writer *write, void *
 	return status < 0 ? no_memory(error) : 0;
 }
 
-/* Inside quotes: a quote is two of them. A ; is what separates the frames of a stack. */
+/* CSV quoting: quotes are doubled. In a stack, ';' separates frames. */
 static void put_text(FILE *out, const char *text, bool in_stack)
 {
 	while (*text) {

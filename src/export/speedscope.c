@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * speedscope's file format: a table of frames and one sampled profile for each question, so that its
- * selector switches between peak, what was not freed, total and calls. The one that was asked for is shown first.
- * A frame is a function: lines of their own would split its box in the flame graph.
+ * speedscope's file format: a table of frames and one sampled profile per cost, so that its selector switches
+ * between peak, memory not freed, total and calls. The selected cost is shown first. A frame is a function:
+ * separate lines would split its box in the flame graph.
  */
 #include "export/stacks.h"
 
@@ -40,7 +40,7 @@ static double variance_of(const struct export_input *in, const struct question *
 	return q->at == MOMENT_PEAK ? n.peak_bytes_variance : n.live_bytes_variance;
 }
 
-/* "peak", and of estimates how far their sum may be off: "peak +-1.2 %". */
+/* "peak", with the standard error of the sum for estimates: "peak +-1.2 %". */
 static void write_name(const struct export_input *in, struct json *j, const struct question *q)
 {
 	char name[128];
@@ -130,7 +130,7 @@ static void write_frames(struct json *j, const struct function_numbers *frames, 
 	json_end_object(j);
 }
 
-/* The questions, and which of them was asked. */
+/* The list of costs, and the index of the selected one. */
 static size_t choose(const struct selection *s, struct question *list, size_t *ret_asked)
 {
 	const struct question all[] = {
@@ -140,7 +140,7 @@ static size_t choose(const struct selection *s, struct question *list, size_t *r
 		{ "calls", COST_CALLS, MOMENT_DEFAULT },
 		{ "temporary", COST_TEMPORARY, MOMENT_DEFAULT },
 	};
-	size_t begin = s->passed; /* the peak is not known of these threads */
+	size_t begin = s->passed; /* the peak is unknown for these threads */
 	size_t count = ARRAY_SIZE(all) - begin;
 
 	memcpy(list, all + begin, count * sizeof *all);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the exporters share. Nothing here knows a format. */
+/* Helpers shared by the exporters, independent of any format. */
 #include "export/stacks.h"
 
 #include <inttypes.h>

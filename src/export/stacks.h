@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the exporters share: stacks one after the other, numbers for functions, names made harmless. */
+/* Helpers shared by the exporters: iterating stacks, numbering functions, and sanitizing names. */
 #ifndef EXPORT_STACKS_H
 #define EXPORT_STACKS_H
 
@@ -13,17 +13,17 @@
 #include "util/numbering.h"
 #include "util/vector.h"
 
-/* Dense numbers for functions, of which there are few and each is asked for a million times. */
+/* Dense numbers for functions: there are few, and each is looked up many times. */
 struct function_numbers {
 	VECTOR(const struct location *)
-	items;			  /* one location of each; NULL: the function of no stack */
+	items;			  /* one location of each; NULL: the function for the empty stack */
 	VECTOR(uint32_t) numbers; /* by location_key(AXIS_FUNCTION) + 1: number + 1; 0: none yet */
 };
 /* SIZE_MAX if out of memory. */
 size_t function_number(struct function_numbers *functions, const struct location *location);
 void function_numbers_release(struct function_numbers *functions);
 
-/* The stack of an entry, innermost first; lives until the next call with the same scratch. -1 if out of memory. */
+/* The stack of an entry, innermost first; valid until the next call with the same scratch. -1 if out of memory. */
 struct stack_scratch {
 	VECTOR(const struct location *) locations;
 };
@@ -32,29 +32,29 @@ int entry_stack(const struct export_input *input, const struct entry *entry,
 void stack_scratch_release(struct stack_scratch *scratch);
 
 /*
- * One step through a name, which may be any bytes: how many of them it takes, and what to write for them. That is the
- * text itself, unless it would move a cursor or is not UTF-8.
+ * Processes one step of a name, which may contain any bytes: returns the number of bytes consumed, and in *ret what
+ * to write for them. That is the text itself, unless it would move a cursor or is not UTF-8.
  */
 size_t safe_step(const char *text, const char **ret);
-/* How many bytes from here on are plain and none of `bad`: for the most part all of them. */
+/* The number of leading bytes that are plain and not in `bad`: usually all of them. */
 size_t plain_run(const char *text, const char *bad);
 void buffer_safe(struct buffer *out, const char *text);
-/* ... and with every character of `bad` as `instead`. */
+/* The same, and replaces every character of `bad` with `instead`. */
 void write_safe(FILE *out, const char *text, const char *bad, char instead);
 
-/* Moves what is in the buffer to the file, if it is at least so much. */
+/* Writes the buffer to the file if it has at least `least` bytes. */
 void flush_buffer(struct buffer *buffer, FILE *out, size_t least);
 enum { FLUSH_BYTES = 1 << 16 };
 
-/* "at the end": the moment of what is live, whatever the cost that was asked for. */
+/* "at the end": the moment of live numbers, regardless of the selected cost. */
 const char *live_moment(const struct selection *selection);
 /* "bytes", "count" or "nanoseconds". */
 const char *cost_unit_word(enum cost_id cost);
 
 /*
- * Of a sampled recording, for formats with room for a sentence but not for errors of their numbers: " (estimates from 7075
- * samples; standard errors: total 1.1 %, peak 1.2 %, left 1.1 %; the peak is too high on average, by 343.0 KiB at
- * most)". Else empty.
+ * For formats that have room for a sentence but not for standard errors, in a sampled recording: " (estimates from 7075
+ * samples; standard errors: total 1.1 %, peak 1.2 %, left 1.1 %; the peak is too high on average, by 343.0 KiB at most)".
+ * Else empty.
  */
 struct estimate_words {
 	char text[240];
@@ -62,15 +62,15 @@ struct estimate_words {
 struct estimate_words estimate_words(const struct export_input *input);
 /* Whether any number is an estimate. */
 bool is_estimated(const struct export_input *input);
-/* The variance of the cost, of some part of the selection; as an integer, which is what formats add up. */
+/* The variance of the cost for a part of the selection; and as an integer, for formats that sum integers. */
 double entry_variance(const struct export_input *input, const struct measures *measures);
 int64_t whole_variance(double variance);
 
-/* "0x401136: main (main.c:12)", as massif and DHAT have it; characters of `bad` become quotes. */
+/* "0x401136: main (main.c:12)", as in massif and DHAT; characters of `bad` become quotes. */
 void write_valgrind_frame(FILE *out, const struct location *location, const char *bad);
 
-int no_memory(struct error *error); /* "out of memory", -1 */
-/* For formats that cannot do without the peak: -1 with the error set if it is not known of the threads asked for. */
+int no_memory(struct error *error); /* sets "out of memory" and returns -1 */
+/* For formats that require the peak: -1 with the error set if it is unknown for the selected threads. */
 int export_wants_peak(const struct export_input *in, struct error *error);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names and words of the health counters, made from the one list in health.h so that the recorder, the recording
- * and every report agree. Constant data, compiled into the recorder too: no relocation needs more than the loader does
- * anyway, and nothing here is called.
+ * The names and texts of the health counters, generated from the list in health.h so that the recorder, the recording and every
+ * report agree. Constant data, compiled into the recorder too: needs only the loader's usual relocations, and nothing here is
+ * called.
  */
 #include "format/health.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names and words of the reasons why a process was missed, made from the one list in missed.h. Constant data, for
- * readers of recordings: the recorder knows the numbers alone.
+ * The names and texts of the reasons why a process was missed, generated from the list in missed.h. Constant data, for readers
+ * of recordings: the recorder has only the numbers.
  */
 #include "format/missed.h"
 

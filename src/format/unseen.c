@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words for what hides memory from the recorder, made from the one list in unseen.h. Constant data, for the collector,
- * which finds it, and for readers of recordings.
+ * The texts for causes that hide memory from the recorder, generated from the list in unseen.h. Constant data, for the
+ * collector, which detects them, and for readers of recordings.
  */
 #include "format/unseen.h"
 
@@ -48,11 +48,10 @@ void unseen_say(enum unseen is, const char *path, char ret[UNSEEN_SENTENCE_MAX])
 	switch (words->class) {
 	case UNSEEN_ALLOCATOR:
 		snprintf(ret, UNSEEN_SENTENCE_MAX,
-			 "%s inside %.100s hands out memory without calling malloc", words->title,
-			 file);
+			 "%s inside %.100s allocates without calling malloc", words->title, file);
 		break;
 	case UNSEEN_RUNTIME:
-		snprintf(ret, UNSEEN_SENTENCE_MAX, "%s (%.100s) keeps objects in a heap of its own",
+		snprintf(ret, UNSEEN_SENTENCE_MAX, "%s (%.100s) keeps objects in its own heap",
 			 words->title, file);
 		break;
 	case UNSEEN_BYPASS:

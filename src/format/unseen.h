@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why memory of a process may be in no recorded block: what a file that it loaded holds or does, with the words a person
- * sees. Numbers are bits of unseen_row.found: a new row gets the next one, and a reader ignores those it does not know.
+/* Why memory of a process may be in no recorded block: what a loaded file contains or does, with texts for the user. The numbers are
+ * bits of unseen_row.found: a new row gets the next one, and a reader ignores unknown ones.
  *   X(name, class, title, remedy)
- * In the titles and remedies of a class: see unseen_class. */
+ * How titles and remedies are used depends on the class: see unseen_class. */
 #ifndef FORMAT_UNSEEN_H
 #define FORMAT_UNSEEN_H
 
@@ -46,20 +46,20 @@ enum unseen_class {
 	X(dotnet, RUNTIME, ".NET", "use dotnet-gcdump or dotnet-trace")                            \
 	X(libc_malloc, BYPASS, "calls __libc_malloc, which the recorder does not see",             \
 	  "call malloc instead")                                                                   \
-	X(dlsym_libc, BYPASS, "looks malloc up in libc.so.6 by dlsym, past the recorder",          \
+	X(dlsym_libc, BYPASS, "looks up malloc in libc.so.6 with dlsym, bypassing the recorder",   \
 	  "call malloc by its name, or look it up with RTLD_DEFAULT")                              \
-	X(dlmopen, BYPASS, "opens libraries by dlmopen, which have a C library of their own",      \
+	X(dlmopen, BYPASS, "opens libraries with dlmopen, which have their own C library",         \
 	  "use dlopen while recording")                                                            \
-	X(sbrk, BYPASS, "takes memory by sbrk", "use mmap or malloc, or report it as a pool")      \
-	X(raw_mmap, BYPASS, "takes memory by the system call itself instead of mmap()",            \
+	X(sbrk, BYPASS, "allocates with sbrk", "use mmap or malloc, or report it as a pool")       \
+	X(raw_mmap, BYPASS, "maps memory by a direct system call instead of mmap()",               \
 	  "call mmap() while recording")                                                           \
 	X(own_names, BYPASS,                                                                       \
-	  "calls an allocator by names of its own (mallocx, mi_malloc), past the recorder",        \
+	  "calls an allocator by its own names (mallocx, mi_malloc), bypassing the recorder",      \
 	  "call malloc instead")                                                                   \
-	X(deepbind, BYPASS, "is bound to libc's malloc past the recorder (RTLD_DEEPBIND)",         \
+	X(deepbind, BYPASS, "is bound to libc's malloc, bypassing the recorder (RTLD_DEEPBIND)",   \
 	  "open it without RTLD_DEEPBIND while recording")                                         \
-	X(namespace, BYPASS, "runs in a namespace of its own, with its own libc (dlmopen)",        \
-	  "open it by dlopen while recording")
+	X(namespace, BYPASS, "runs in its own namespace, with its own libc (dlmopen)",             \
+	  "open it with dlopen while recording")
 
 enum unseen {
 #define UNSEEN_ENUM(name, class, title, remedy) UNSEEN_##name,
@@ -79,11 +79,11 @@ extern const struct unseen_words unseen_words[UNSEEN_COUNT];
 
 /* The bits of a class. */
 uint64_t unseen_of_class(enum unseen_class class);
-/* Of what is in one file, the most specific: an allocator takes its memory by sbrk, and a runtime has an allocator. */
+/* The most specific findings of one file: an allocator itself uses sbrk, and a runtime contains an allocator. */
 uint64_t unseen_most_specific(uint64_t found);
 
-enum { UNSEEN_FILES_MAX = 4096 }; /* of a process */
+enum { UNSEEN_FILES_MAX = 4096 }; /* per process */
 enum { UNSEEN_SENTENCE_MAX = 256 };
-/* "mimalloc inside libx.so hands out memory without calling malloc". `path` is of the file; its folder is not shown. */
+/* "mimalloc inside libx.so hands out memory without calling malloc". `path` is that of the file; its folder is not shown. */
 void unseen_say(enum unseen is, const char *path, char ret[UNSEEN_SENTENCE_MAX]);
 #endif

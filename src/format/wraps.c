@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading what is to be wrapped: format/wraps.h. The collector reads it to refuse what makes no sense, the recorder to do it.
- * Pure; any thread; whatever the text says, each call goes forward in it or ends. */
+/* Parses the functions to wrap: format/wraps.h. The collector parses them to reject invalid ones, the recorder to wrap them.
+ * Pure; any thread; for any text, each call advances or ends. */
 #include "format/wraps.h"
 
 #include <stdint.h>
@@ -56,7 +56,7 @@ static bool fail(struct wraps *w)
 	return false;
 }
 
-/* "NAME=" at the beginning of a group. */
+/* "NAME=" at the start of a group. */
 static void begin_group(struct wraps *w)
 {
 	size_t n = 0;
@@ -72,7 +72,7 @@ static void begin_group(struct wraps *w)
 	}
 }
 
-/* Behind an item. False: something else stands there. */
+/* Parses the separator after an item. False: there is something else. */
 static bool end_item(struct wraps *w)
 {
 	w->word = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which malloc-like functions are recorded as pools, as a person or an environment variable says it:
+/* The malloc-like functions to record as pools, in the syntax of the option and the environment variable:
  *
- *   [NAME=]SHAPE:FUNCTION,SHAPE:FUNCTION,...   one pool, called NAME or as its first function
+ *   [NAME=]SHAPE:FUNCTION,SHAPE:FUNCTION,...   one pool, called NAME or like its first function
  *   PREFIX*                                    PREFIXmalloc, PREFIXfree and all others, as one pool called PREFIX
  *
- * several of them with ; between. For both sides: no allocation, no libc. */
+ * Several are separated by ;. For both sides: no allocation, no libc. */
 #ifndef FORMAT_WRAPS_H
 #define FORMAT_WRAPS_H
 
@@ -31,17 +31,17 @@ struct wrap_text {
 
 struct wrap_item {
 	enum wrap_shape shape;
-	struct wrap_text name, rest; /* the function is called by both, one behind the other */
+	struct wrap_text name, rest; /* the function's name is their concatenation */
 	struct wrap_text pool;
 	unsigned group; /* counted from 0: items of one pool */
 	bool by_prefix;
 };
 
-/* Goes through the items: zeroed but for the text, which ends with a 0. */
+/* Iterator over the items: zeroed except for the text, which is zero-terminated. */
 struct wraps {
 	const char *text;
-	const char *wrong; /* what could not be understood; NULL: nothing */
-	size_t word;	   /* of a prefix */
+	const char *wrong; /* the part that is not valid; NULL: none */
+	size_t word;	   /* index of the current word of a prefix */
 	unsigned group;
 	struct wrap_text pool;
 	bool begun;

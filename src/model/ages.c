@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ages by site counters -> ages by site: a counting sort, then each site's own rows in order of their age,
- * where those of several threads become one.
+ * Converts ages by site counters to ages by site: a counting sort, then a sort of each site's rows by age
+ * that merges equal ages of several threads.
  *
- * The rows were checked by build.c: all site counters exist, every bucket is below AGE_BUCKETS.
+ * build.c checked the rows: all site counters exist, and every bucket is at most 64.
  */
 #include "model/ages.h"
 
@@ -29,7 +29,7 @@ static int compare_ages(const void *left, const void *right)
 	return a->low_ms < b->low_ms ? -1 : a->low_ms > b->low_ms;
 }
 
-/* Sorts the ages from `begin` to `end` and writes them, equal ones added up, to `to`. Returns their end. */
+/* Sorts the ages in [begin, end) and writes them, with equal ones summed, to `to`. Returns the end of the output. */
 static uint32_t merge(struct profile_age *at, uint32_t begin, uint32_t end, uint32_t to)
 {
 	uint32_t start = to;
@@ -73,7 +73,7 @@ int profile_ages(const struct profile_process *p, const bool *slots, struct aren
 	for (size_t i = 0; i < rows->age_count; i++)
 		if (is_of(rows, i, slots))
 			at[first[site_of(p, i)]++] = age_of(&rows->ages[i]);
-	/* Each start has moved to its end, which is where the next began. */
+	/* Each first[i] has advanced to its end, which is where the next site began. */
 	uint32_t begin = 0, to = 0;
 
 	for (size_t i = 0; i < rows->site_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocks that were alive at the end, by how long they had been. */
+/* The blocks that were live at the end, by age. */
 #ifndef MODEL_AGES_H
 #define MODEL_AGES_H
 
@@ -11,16 +11,16 @@ struct profile_age {
 	uint64_t blocks, bytes;
 };
 
-/* Those of site i are at[first[i]] up to, not with, at[first[i + 1]]; by ascending age. */
+/* The ages of site i are at[first[i]] up to but excluding at[first[i + 1]], in ascending order. */
 struct profile_ages {
 	const struct profile_age *at;
 	const uint32_t *first;
-	size_t site_count; /* first has one more */
+	size_t site_count; /* first has one more element */
 };
 
 /*
- * Of all sites of the process, of what these slots (by slot; NULL: all) allocated, in the arena. A recording of a process that was not looked at in its
- * end has none: a site may hold blocks without an age. -1 if out of memory.
+ * The ages of all sites of the process, for blocks that these slots (by slot; NULL: all) allocated, in the arena. Empty if the process was
+ * not observed at its end: a site may have live blocks without an age. -1 if out of memory.
  */
 int profile_ages(const struct profile_process *process, const bool *slots, struct arena *arena,
 		 struct profile_ages *ret);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the profile of a recording: checks every id, sums the counters of each site, and turns what is
- * wrong with the file into notes that every report shows.
+ * Builds the profile of a recording: checks every id, sums the counters of each site, and turns defects
+ * of the file into notes that every report shows.
  *
- * The rows stay where they are and belong to the profile from here on; what is added (sites with
- * their sums, the order of counters by site) lives in the profile's arena. Costs one pass over nodes and
- * counters; names and distributions are left for those who ask.
+ * The profile takes ownership of the rows, which stay in place; derived data (sites with their sums, the
+ * order of counters by site) is in the profile's arena. Costs one pass over nodes and counters; names
+ * and distributions are computed on demand.
  *
- * Invariant: a profile that was returned holds no id outside its table.
+ * Invariant: a returned profile holds no id outside its table.
  */
 #include "model/build.h"
 
@@ -28,19 +28,13 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
-/* What was found wrong while building. */
-struct damage {
-	uint64_t rows;		   /* ids outside their table */
-	uint64_t unbalanced_calls; /* |calls of the process - calls of its sites| */
-};
-
 static const char *text_or_empty(const char *text)
 {
 	return text ? text : "";
 }
 
-/* Node 0 is the root whatever the file says; a caller comes before whom it calls. */
-static void check_nodes(struct process_rows *rows, struct damage *damage)
+/* Node 0 is the root regardless of the file; a caller comes before its callees. */
+static void check_nodes(struct process_rows *rows, uint64_t *damaged)
 {
 	for (size_t i = 0; i < rows->node_count; i++) {
 		struct node_row *node = &rows->nodes[i];
@@ -49,57 +43,57 @@ static void check_nodes(struct process_rows *rows, struct damage *damage)
 			*node = (struct node_row){ 0, 0 };
 		} else if (node->parent >= i) {
 			node->parent = 0;
-			damage->rows++;
+			++*damaged;
 		}
 		if (i > 0 && node->frame >= rows->frame_count) {
 			node->frame = UINT32_MAX;
-			damage->rows++;
+			++*damaged;
 		}
 	}
 }
 
-static void check_sites(struct process_rows *rows, struct damage *damage)
+static void check_sites(struct process_rows *rows, uint64_t *damaged)
 {
 	for (size_t i = 0; i < rows->site_count; i++) {
 		struct site_row *site = &rows->sites[i];
 
 		if (site->node >= MAX(rows->node_count, (size_t)1)) {
 			site->node = 0;
-			damage->rows++;
+			++*damaged;
 		}
 		if (site->tag >= MAX(rows->tag_count, (size_t)1)) {
 			site->tag = 0;
-			damage->rows++;
+			++*damaged;
 		}
 		if (site->kind >= LIVE_KINDS) {
 			site->kind = LIVE_KIND_HEAP;
-			damage->rows++;
+			++*damaged;
 		}
 	}
 }
 
-static void check_site_counters(struct process_rows *rows, struct damage *damage)
+static void check_site_counters(struct process_rows *rows, uint64_t *damaged)
 {
 	for (size_t i = 0; i < rows->site_counters_count; i++) {
 		struct site_counters_row *counters = &rows->site_counters[i];
 
 		if (counters->site >= rows->site_count) {
 			counters->site = 0; /* no site: not summed */
-			damage->rows++;
+			++*damaged;
 		}
 		if (!range_within(counters->sizes_at, counters->sizes_count, rows->bar_count)) {
 			counters->sizes_count = 0;
-			damage->rows++;
+			++*damaged;
 		}
 		if (!range_within(counters->lifetimes_at, counters->lifetimes_count,
 				  rows->bar_count)) {
 			counters->lifetimes_count = 0;
-			damage->rows++;
+			++*damaged;
 		}
 	}
 }
 
-static void check_ages(struct process_rows *rows, struct damage *damage)
+static void check_ages(struct process_rows *rows, uint64_t *damaged)
 {
 	size_t kept = 0;
 
@@ -108,18 +102,18 @@ static void check_ages(struct process_rows *rows, struct damage *damage)
 		    rows->ages[i].bucket <= 64)
 			rows->ages[kept++] = rows->ages[i];
 		else
-			damage->rows++;
+			++*damaged;
 	}
 	rows->age_count = kept;
 }
 
-/* Tables by slot are as long as the largest: a false one must not make them huge. */
-static void check_slots(struct process_rows *rows, struct damage *damage)
+/* Tables by slot are sized by the largest slot: a bogus one must not make them huge. */
+static void check_slots(struct process_rows *rows, uint64_t *damaged)
 {
 	for (size_t i = 0; i < rows->site_counters_count; i++)
 		if (rows->site_counters[i].slot >= LIVE_SLOTS_MAX) {
 			rows->site_counters[i].slot = 0;
-			damage->rows++;
+			++*damaged;
 		}
 	size_t threads = 0;
 
@@ -130,7 +124,7 @@ static void check_slots(struct process_rows *rows, struct damage *damage)
 			continue; /* it was about to register */
 		if (thread.slot >= LIVE_SLOTS_MAX) {
 			thread.slot = 0;
-			damage->rows++;
+			++*damaged;
 		}
 		rows->threads[threads++] = thread;
 	}
@@ -141,34 +135,34 @@ static void check_slots(struct process_rows *rows, struct damage *damage)
 		if (f->freer >= LIVE_SLOTS_MAX || f->kind >= LIVE_KINDS ||
 		    (f->owner >= LIVE_SLOTS_MAX && f->owner != UINT32_MAX)) {
 			*f = (struct remote_frees_row){ 0 };
-			damage->rows++;
+			++*damaged;
 		}
 	}
 }
 
-static void check_snapshots(struct process_rows *rows, struct damage *damage)
+static void check_snapshots(struct process_rows *rows, uint64_t *damaged)
 {
 	for (size_t i = 0; i < rows->snapshot_count; i++) {
 		struct snapshot_row *row = &rows->snapshots[i];
 
 		if (!range_within(row->sites_at, row->sites_count, rows->snapshot_site_count)) {
 			row->sites_count = 0;
-			damage->rows++;
+			++*damaged;
 		}
 	}
 	for (size_t i = 0; i < rows->snapshot_site_count; i++)
 		if (rows->snapshot_sites[i].site >= rows->site_count) {
 			rows->snapshot_sites[i].site = 0; /* no site */
-			damage->rows++;
+			++*damaged;
 		}
 }
 
-static void check_marks(struct process_rows *rows, struct damage *damage)
+static void check_marks(struct process_rows *rows, uint64_t *damaged)
 {
 	for (size_t i = 0; i < rows->mark_count; i++)
 		if (rows->marks[i].snapshot > rows->snapshot_count) {
 			rows->marks[i].snapshot = 0;
-			damage->rows++;
+			++*damaged;
 		}
 }
 
@@ -204,7 +198,7 @@ static int take_health(struct profile_process *p, const struct process_row *row,
 	for (size_t i = 0; i < HEALTH_COUNT; i++) {
 		uint64_t lost = row->health[i];
 
-		/* Each thread of a process that keeps its own clock counts the same gap. */
+		/* In a process that keeps its own clock, each thread counts the same gap. */
 		if (i == HEALTH_clock_stopped_ms)
 			lost = MIN(lost, row->duration_ns / 1000000);
 		if (lost)
@@ -282,8 +276,8 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 				       strcmp(rows->tags[i].text, LIVE_PYTHON_OBJECTS) == 0;
 }
 
-/* A mode that was turned while the program ran leaves sites of several. What found no room for a site of its own says
- * nothing about the mode. */
+/* If the mode changed while the program ran, there are sites of several modes. MARK_OTHER sites, whose stacks were
+ * not kept, say nothing about the mode. */
 static const char *mode_of(const struct profile_process *p, uint32_t at_end)
 {
 	static const char *const words[] = { [LIVE_MODE_DORMANT] = "dormant",
@@ -305,7 +299,7 @@ static const char *mode_of(const struct profile_process *p, uint32_t at_end)
 		return exact ? "mixed" : "sampled";
 	if (exact)
 		return has_stacks ? "exact" : "tags";
-	/* Nothing was recorded: what it would have been by. */
+	/* Nothing was recorded: report the configured mode. */
 	return at_end < ARRAY_SIZE(words) ? words[at_end] : "dormant";
 }
 
@@ -321,22 +315,28 @@ static void sum_sites(struct profile_process *p)
 	p->peak_bias_bytes = estimate_peak_bias(&p->sums);
 }
 
-static int build_process(struct profile_process *p, struct process_rows *rows, struct arena *arena,
-			 struct damage *damage)
+/* Replaces every invalid id in the rows. *damaged: how many there were. */
+static void check_rows(struct process_rows *rows, uint64_t *damaged)
 {
-	check_nodes(rows, damage);
-	check_sites(rows, damage);
-	check_site_counters(rows, damage);
-	check_ages(rows, damage);
-	check_slots(rows, damage);
-	check_snapshots(rows, damage);
-	check_marks(rows, damage);
+	check_nodes(rows, damaged);
+	check_sites(rows, damaged);
+	check_site_counters(rows, damaged);
+	check_ages(rows, damaged);
+	check_slots(rows, damaged);
+	check_snapshots(rows, damaged);
+	check_marks(rows, damaged);
+}
+
+/* Pre: the rows were checked. Adds |calls of the process - calls of its sites| to *unbalanced_calls. */
+static int build_process(struct profile_process *p, struct process_rows *rows,
+			 struct fold_options fold, struct arena *arena, uint64_t *unbalanced_calls)
+{
 	p->rows = rows;
 	take_totals(p, rows);
 	if (rows->memory_count)
 		p->memory = profile_memory_at(p, rows->memory_count - 1);
 	if (take_modules(p, rows, arena) < 0 || take_health(p, &rows->process, arena) < 0 ||
-	    fold_build(p, arena) < 0 || same_sites_build(p, arena) < 0 ||
+	    fold_build(p, fold, arena) < 0 || same_sites_build(p, arena) < 0 ||
 	    site_sums_build(p, arena) < 0 || threads_build(p, arena) < 0)
 		return -1;
 	sum_sites(p);
@@ -347,11 +347,11 @@ static int build_process(struct profile_process *p, struct process_rows *rows, s
 	for (size_t i = 0; i < p->site_count; i++)
 		if (p->sites[i].kind == PROFILE_HEAP)
 			calls = saturating_add(calls, p->sites[i].numbers.calls);
-	damage->unbalanced_calls += calls > p->calls ? calls - p->calls : p->calls - calls;
+	*unbalanced_calls += calls > p->calls ? calls - p->calls : p->calls - calls;
 	return 0;
 }
 
-static int take_warnings(struct profile *profile, const struct damage *damage)
+static int take_warnings(struct profile *profile, uint64_t unbalanced_calls)
 {
 	const struct recording_warnings *w = &profile->recording->warnings;
 	const struct profile_note all[] = {
@@ -364,11 +364,11 @@ static int take_warnings(struct profile *profile, const struct damage *damage)
 		{ "unfinished", "recording was not finished: the collector was stopped early",
 		  w->unfinished != 0 },
 		{ "damaged_rows", "rows of the file point outside it and were left out",
-		  damage->rows },
+		  profile->damaged_rows },
 		{ "unbalanced_calls",
 		  "calls are in the totals or in the sites, but not in both (the process was read "
 		  "in the middle of them)",
-		  damage->unbalanced_calls },
+		  unbalanced_calls },
 	};
 	struct profile_note *notes = ARENA_ARRAY(&profile->arena, struct profile_note,
 						 ARRAY_SIZE(all) + MISSED_COUNT + 2);
@@ -402,7 +402,7 @@ static int build(struct profile *profile)
 {
 	struct recording *recording = profile->recording;
 	const struct run_row *run = &recording->run;
-	struct damage damage = { 0 };
+	uint64_t unbalanced_calls = 0;
 
 	profile->started_real_ns = run->started_real_ns;
 	profile->duration_ns = run->duration_ns;
@@ -423,12 +423,12 @@ static int build(struct profile *profile)
 		qsort(recording->processes, recording->process_count, sizeof *recording->processes,
 		      compare_starts);
 	for (size_t i = 0; i < recording->process_count; i++)
-		if (build_process(&processes[i], &recording->processes[i], &profile->arena,
-				  &damage) < 0)
+		if (build_process(&processes[i], &recording->processes[i], profile->fold,
+				  &profile->arena, &unbalanced_calls) < 0)
 			return -1;
 	profile->processes = processes;
 	profile->process_count = recording->process_count;
-	return take_warnings(profile, &damage);
+	return take_warnings(profile, unbalanced_calls);
 }
 
 struct profile *profile_new(struct recording *taken, struct error *error)
@@ -446,12 +446,25 @@ struct profile *profile_new(struct recording *taken, struct error *error)
 	*recording = *taken;
 	*taken = (struct recording){ 0 };
 	profile->recording = recording;
+	for (size_t i = 0; i < recording->process_count; i++)
+		check_rows(&recording->processes[i], &profile->damaged_rows);
 	if (build(profile) < 0) {
 		profile_free(profile);
 		error_set(error, "out of memory");
 		return NULL;
 	}
 	return profile;
+}
+
+int profile_fold(struct profile *profile, struct fold_options fold, struct error *error)
+{
+	if (fold_options_equal(fold, profile->fold))
+		return 0;
+	profile->process_count = 0;
+	profile->warnings = (struct profile_notes){ 0 };
+	arena_release(&profile->arena);
+	profile->fold = fold;
+	return build(profile) < 0 ? error_set(error, "out of memory") : 0;
 }
 
 void profile_free(struct profile *profile)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recording -> profile. */
+/* Builds a profile from a recording. */
 #ifndef MODEL_BUILD_H
 #define MODEL_BUILD_H
 
@@ -8,12 +8,18 @@
 #include "util/error.h"
 
 /*
- * Takes everything that `taken` owns, on success and on failure, and leaves it empty. Bad rows do
- * not fail: they are left out, counted and shown. NULL if out of memory.
+ * Takes over everything that `taken` owns, on success and on failure, and leaves it empty. Bad rows
+ * are not an error: they are dropped, counted and reported. NULL if out of memory.
  */
 struct profile *profile_new(struct recording *taken, struct error *error);
 
-/* Reads the file at `path`. NULL if it cannot be read or is no recording. */
+/*
+ * Rebuilds the profile unless it is already folded that way. A rebuild invalidates pointers into its processes. -1 if out of
+ * memory; the profile then has no processes.
+ */
+int profile_fold(struct profile *profile, struct fold_options fold, struct error *error);
+
+/* Reads the file at `path`. NULL if it cannot be read or is not a recording. */
 struct profile *profile_load(const char *path, struct error *error);
 
 #endif

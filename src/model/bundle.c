@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every frame of every process is named, and the names become rows of the recording: texts once, rows by
- * frame. The rows are then encoded as a whole recording again.
+ * Symbolizes every frame of every process and adds the names to the recording: each text once, rows by
+ * frame. The rows are then encoded as a complete recording.
  *
- * A recording that was read only in part is refused: written again it would look whole, and what was
- * wrong with it would be told nobody any more.
+ * An incompletely read recording is refused: rewritten, it would look complete, and its defects would no
+ * longer be reported.
  *
- * Invariant of the rows that are made: what format/recording/chunk_names.c demands of rows that are read.
+ * Invariant of the new rows: what format/recording/chunk_names.c requires of rows it reads.
  */
 #include "model/bundle.h"
 
@@ -27,7 +27,7 @@
 
 enum { SOURCE_FILE_MAX_BYTES = 16 << 20, SOURCE_LINE_MAX_BYTES = 400 };
 
-/* The names of one process, being made. */
+/* The names of one process, under construction. */
 struct bundle {
 	VECTOR(struct name_row) names;
 	VECTOR(struct source_row) sources;
@@ -91,7 +91,7 @@ static int compare_locations(const void *left, const void *right)
 	return (a->line > b->line) - (a->line < b->line);
 }
 
-/* The lines that are wanted, each once, by file and line; without their texts. */
+/* Collects the wanted lines without duplicates, by file and line; their texts come later. */
 static void collect_locations(struct bundle *b, unsigned around)
 {
 	size_t kept = 0;
@@ -116,7 +116,7 @@ static void collect_locations(struct bundle *b, unsigned around)
 	b->sources.count = kept;
 }
 
-/* Fills in the lines of one file, rows [first, end); returns behind the last that was there. */
+/* Fills in the lines of one file, rows [first, end), and drops missing ones. Returns the end of those kept. */
 static size_t read_lines(struct bundle *b, struct span text, size_t first, size_t end)
 {
 	size_t kept = first;
@@ -139,7 +139,7 @@ static size_t read_lines(struct bundle *b, struct span text, size_t first, size_
 	return kept;
 }
 
-/* Whether the open file is below one of the folders, wherever the path that led to it may lead by now. */
+/* Whether the open file is below one of the folders; checked by descriptor, since the path may lead elsewhere by now. */
 static bool is_below(int fd, const struct bundle_options *options)
 {
 	char link[64], path[PATH_MAX];
@@ -157,7 +157,7 @@ static bool is_below(int fd, const struct bundle_options *options)
 	return false;
 }
 
-/* False if there is no such file, or it is not to be taken. */
+/* False if the file does not exist or may not be included. */
 static bool read_source(const char *path, const struct bundle_options *options,
 			struct bundle_counts *counts, struct buffer *text)
 {
@@ -172,7 +172,7 @@ static bool read_source(const char *path, const struct bundle_options *options,
 	return file_read_all(fd, SOURCE_FILE_MAX_BYTES, path, text, NULL) == 0;
 }
 
-/* What cannot be read is left out. */
+/* Skips files that cannot be read. */
 static void add_sources(struct bundle *b, const struct bundle_options *options,
 			struct bundle_counts *counts)
 {
@@ -186,7 +186,7 @@ static void add_sources(struct bundle *b, const struct bundle_options *options,
 		for (end = i; end < b->sources.count && b->sources.at[end].file == file;)
 			end++;
 		buffer_clear(&text);
-		/* The path is copied: reading lines adds texts, and they may move. */
+		/* A copy of the path: read_lines adds texts and may move them. */
 		AUTO_FREE char *path = strdup((const char *)b->texts.bytes.data + file);
 
 		if (!path || !read_source(path, options, counts, &text))
@@ -201,7 +201,7 @@ static void add_sources(struct bundle *b, const struct bundle_options *options,
 	b->sources.count = kept;
 }
 
-/* Puts the names where those of the process were. */
+/* Replaces the names of the process. */
 static void hand_over(struct bundle *b, struct process_rows *rows)
 {
 	free(rows->names);
@@ -228,7 +228,7 @@ static int refuse_damaged(const struct recording_warnings *w, struct error *erro
 	return 0;
 }
 
-/* A file that is replaced keeps its mode. */
+/* A replaced file keeps its mode. */
 static mode_t mode_of(const char *path)
 {
 	struct stat status;

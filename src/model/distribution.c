@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Distributions of a site: the bars of all its counters, merged.
+ * Distributions of a site: merges the bars of all its counters.
  *
- * Counters keep exact sizes while these are few and classes (half octaves) beyond, so one site may
- * have both. The classes are the same everywhere, hence equal or apart; an exact size that lies in a
- * class that some counters use is counted there. Lifetimes always are classes.
+ * Counters hold exact sizes while these are few, and classes (half octaves) beyond, so one site may
+ * have both. Class bounds are the same everywhere, so two classes are equal or disjoint; an exact
+ * size inside a class that some counters use is counted in that class. Lifetimes always are classes.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static int compare_bars(const void *left, const void *right)
 
 	if (a->low != b->low)
 		return a->low < b->low ? -1 : 1;
-	/* The wider first: it takes in the exact size that begins it. */
+	/* The wider bar first: it absorbs the exact size at its lower bound. */
 	return (a->high < b->high) - (a->high > b->high);
 }
 
@@ -30,7 +30,7 @@ static void merge_bar(struct profile_bar *sum, const struct profile_bar *part)
 	sum->variance += part->variance;
 }
 
-/* Pre: sorted. `open` is 1 if high is outside the bar. Returns the number left. */
+/* Pre: sorted. `open` is 1 if `high` is exclusive. Returns the number of bars left. */
 static size_t merge_bars(struct profile_bar *bars, size_t count, uint64_t open)
 {
 	size_t kept = 0;
@@ -60,7 +60,7 @@ static struct slice counters_slice(const struct site_counters_row *counters, boo
 	return (struct slice){ counters->sizes_at, counters->sizes_count };
 }
 
-/* Samples of one size have the same weight, which depends on the interval of the counters' own site. */
+/* Samples of one size have the same weight, which depends on the sampling interval of the counters' site. */
 static struct profile_bar bar_of(const struct profile_process *p,
 				 const struct site_counters_row *counters, uint32_t index,
 				 bool lifetimes)

@@ -2,8 +2,8 @@
 /*
  * Variances of estimates: see estimates.h and docs/estimates.md.
  *
- * A block of s bytes is a sample with probability p = 1 - exp(-s / interval) and then stands for w = 1/p blocks, rounded
- * to a whole number at random. Of n such blocks the estimate has the variance n (w - 1), and what rounding adds.
+ * A block of s bytes is sampled with probability p = 1 - exp(-s / interval) and then has the weight w = 1/p, randomly
+ * rounded to an integer. The estimate of n such blocks has the variance n (w - 1), plus that of the rounding.
  *
  * Pure; any thread.
  */
@@ -28,7 +28,7 @@ static double square(double x)
 	return x * x;
 }
 
-/* Relative to the square of the number. */
+/* The variance relative to the square of the number. */
 static double relative(double variance, uint64_t number)
 {
 	return number ? fabs(variance) / square((double)number) : 0;
@@ -61,7 +61,7 @@ double estimate_variance(const struct site_numbers *n, enum variance_rule rule, 
 	case VARIANCE_PEAK_BYTES:
 		return n->peak_bytes_variance;
 	case VARIANCE_WASTE:
-		/* Blocks of one size have the same; where sizes differ, what is rounded up does as well. */
+		/* Blocks of one size have the same rounding; where sizes differ, it does too. */
 		return square((double)number) * MAX(relative(n->calls_variance, n->calls),
 						    relative(n->bytes_variance, n->bytes));
 	case VARIANCE_LIVE_WASTE:
@@ -69,7 +69,7 @@ double estimate_variance(const struct site_numbers *n, enum variance_rule rule, 
 		       MAX(relative(n->live_blocks_variance, n->live_blocks),
 			   relative(n->live_bytes_variance, n->live_bytes));
 	case VARIANCE_LIFETIME:
-		/* As if they ended by chance: the mean of the squares is twice the square of the mean. */
+		/* Assumes exponential lifetimes: the mean of the squares is twice the square of the mean. */
 		return 2 * square((double)number) * relative(frees, n->frees);
 	}
 	return 0;
@@ -117,7 +117,7 @@ double estimate_block_variance(uint64_t size, uint64_t interval)
 	return weight - 1 + part * (1 - part) / weight;
 }
 
-/* In the middle of a class. */
+/* The middle of a class. */
 static double middle(struct profile_bar bar)
 {
 	double high = bar.high == UINT64_MAX ? 2 * (double)bar.low : (double)bar.high;
@@ -139,7 +139,7 @@ double estimate_mean_size_variance(const struct site_numbers *n, struct profile_
 	return n->calls ? sum / square((double)n->calls) : 0;
 }
 
-/* That of the calls, times the mean square of a size; old sizes are taken to differ as much as those of the site do. */
+/* The variance of the calls times the mean square of a size; assumes that old sizes vary as much as those of the site. */
 double estimate_old_bytes_variance(const struct site_numbers *n, struct profile_bars sizes)
 {
 	const struct realloc_numbers *r = &n->reallocs;
@@ -165,7 +165,7 @@ double estimate_mean_life_variance(const struct site_numbers *n, struct profile_
 	double sum = 0, mean = n->frees ? (double)n->lifetime_ms_sum / (double)n->frees : 0;
 
 	for (size_t i = 0; n->samples && n->frees && i < lifetimes.count; i++) {
-		/* Those of less than a tick are added up as none. */
+		/* Lifetimes below one tick count as 0 in the sum. */
 		double life = lifetimes.at[i].low ? middle(lifetimes.at[i]) : 0;
 
 		sum += (double)lifetimes.at[i].count * square(life - mean) * fabs(each);
@@ -175,8 +175,8 @@ double estimate_mean_life_variance(const struct site_numbers *n, struct profile_
 
 uint64_t estimate_peak_bias(const struct site_numbers *sums)
 {
-	/* How often the samples that were there at the peak were replaced: how many estimates there were that know little of
-	 * each other, in whatever order blocks are freed. The largest of k has a mean of at most sqrt(2 ln k) errors. */
+	/* `turns`: how often the samples live at the peak were replaced, which gives the number of nearly independent
+	 * estimates, in whatever order blocks are freed. The expected maximum of k is at most sqrt(2 ln k) errors. */
 	enum { PER_TURN = 8 };
 	double turns = sums->peak_bytes_variance > 0
 			       ? sums->bytes_variance / sums->peak_bytes_variance - 1
@@ -196,7 +196,7 @@ double profile_peak_variance(const struct profile *profile)
 	return sum;
 }
 
-/* Of a part of a site (model/same_sites.h): parts that were recorded at different intervals have different errors. */
+/* For a part of a site (model/same_sites.h): parts recorded at different intervals have different errors. */
 static struct live_variance live_variance_of(const struct site_numbers *part,
 					     const struct snapshot_site *live)
 {
@@ -265,7 +265,7 @@ struct live_variance *profile_snapshot_variances(const struct profile_process *p
 			sum.blocks += now.blocks - old->blocks;
 			*old = now;
 		}
-		/* What is left of rounding is not a variance. */
+		/* A negative remainder is a rounding error. */
 		all[i] = (struct live_variance){ MAX(sum.bytes, 0.0), MAX(sum.blocks, 0.0) };
 	}
 	return all;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far from the truth the numbers of a sampled recording are: variances of estimates, 0 of what was counted.
+ * The uncertainty of a sampled recording: variances of estimates, 0 for exact counts.
  *
- * Calls, bytes, and what is left of both at the end have variances that were added up where the samples were taken. For
- * any other number of a site a rule says what it is a part of: a part has its share of the variance, as if it were made
- * of blocks like the others there. Samples are independent of each other, so variances of sites add up.
+ * The recorder accumulates the variances of calls, bytes, and their live parts at the end, as it takes samples. For any
+ * other number of a site, a rule names the number that it is a part of: a part gets its share of the variance, as if
+ * its blocks were like the others. Samples are independent, so the variances of sites add up.
  */
 #ifndef MODEL_ESTIMATES_H
 #define MODEL_ESTIMATES_H
@@ -12,55 +12,57 @@
 #include "model/profile.h"
 
 enum variance_rule {
-	VARIANCE_NONE,	/* no estimate */
-	VARIANCE_CALLS, /* some of the blocks that were asked for */
-	VARIANCE_BYTES, /* ... of their bytes */
+	VARIANCE_NONE,	/* exact */
+	VARIANCE_CALLS, /* a part of the allocated blocks */
+	VARIANCE_BYTES, /* a part of their bytes */
 	VARIANCE_FREES,
 	VARIANCE_FREED_BYTES,
-	VARIANCE_LIVE_BLOCKS, /* just those that are left, and not some of them; the same with the next three */
+	VARIANCE_LIVE_BLOCKS, /* exactly the live blocks, not a part of them; likewise for the next three */
 	VARIANCE_LIVE_BYTES,
 	VARIANCE_PEAK_BLOCKS,
 	VARIANCE_PEAK_BYTES,
-	VARIANCE_WASTE,	     /* something of each block */
-	VARIANCE_LIVE_WASTE, /* ... that is left */
-	VARIANCE_LIFETIME,   /* of each freed block, and differing much */
+	VARIANCE_WASTE,	     /* a quantity of each block */
+	VARIANCE_LIVE_WASTE, /* a quantity of each live block */
+	VARIANCE_LIFETIME,   /* a quantity of each freed block, with large variation */
 };
 
-/* Of `number`, which is one of n's. May be less than 0 for some of a site's threads: what is between them cancels out
- * in their sum, and without its sign it is the variance of what one of them has. */
+/* The variance of `number`, one of n's numbers. May be negative for a subset of a site's threads: blocks that
+ * passed between threads cancel in the sum over all threads, and the absolute value is the variance of one
+ * thread's number. */
 double estimate_variance(const struct site_numbers *n, enum variance_rule rule, uint64_t number);
 
-/* Adds up calls, bytes, frees, what is live and at the peak, and their variances. */
+/* Adds calls, bytes, frees, live and peak numbers, and their variances. */
 void estimates_add(struct site_numbers *sum, const struct site_numbers *part);
 void reallocs_add(struct realloc_numbers *sum, const struct realloc_numbers *part);
 
-/* What each block of a size, or of a class of sizes, adds to the variance of a count of them; interval 0: nothing. */
+/* What each block of a size, or of a size class, adds to the variance of their count; 0 for interval 0. */
 double estimate_block_variance(uint64_t size, uint64_t interval);
 double estimate_size_variance(struct profile_bar size, uint64_t interval);
 
-/* The variance of the sizes before realloc, which have nothing to do with how likely a call is seen. */
+/* The variance of the sizes before realloc, which do not affect the probability that a call is sampled. */
 double estimate_old_bytes_variance(const struct site_numbers *n, struct profile_bars sizes);
 
-/* The variance of a mean of n's blocks: their sizes, or how long they lived. */
+/* The variance of a mean over n's blocks: of their size, or of their lifetime. */
 double estimate_mean_size_variance(const struct site_numbers *n, struct profile_bars sizes);
 double estimate_mean_life_variance(const struct site_numbers *n, struct profile_bars lifetimes);
 
-/* Of what each site held at the snapshot, by site id. In the arena; NULL if out of memory. */
+/* The variance of each site's live numbers at the snapshot, by site id. In the arena; NULL if out of memory. */
 struct live_variance {
 	double bytes, blocks;
 };
 struct live_variance *profile_live_variances(const struct profile_process *process, size_t snapshot,
 					     struct arena *arena);
 
-/* Of what was live at each snapshot, by snapshot: the sum over its sites on the heap. The same. */
+/* The variance of all live numbers at each snapshot, by snapshot: the sum over heap sites. In the
+ * arena; NULL if out of memory. */
 struct live_variance *profile_snapshot_variances(const struct profile_process *process,
 						 struct arena *arena);
 
-/* Of the peak of all processes at one moment, or an upper bound of it. */
+/* The variance of the joint peak of all processes, or an upper bound of it. */
 double profile_peak_variance(const struct profile *profile);
 
-/* By how much the estimate of a process' peak is too high on average, at most. It is the largest of many estimates, and
- * what was freed and asked for again since makes a new one of them. */
+/* An upper bound for the mean bias of the estimated peak of a process. The peak is the largest of many estimates;
+ * memory that was freed and allocated again since makes a new one. */
 uint64_t estimate_peak_bias(const struct site_numbers *sums);
 
 #endif

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interpreter's own functions are no part of a Python program's stacks: its native frames inside of Python functions, and those
- * that lead to one, are left out, and sites that are then the same are one. So are the recorder's. The rows are left as they are.
- * Used by the model only.
+ * Omits frames that are not part of a Python program's stacks, and merges sites that become equal: native frames of the interpreter
+ * that are inside of Python functions or lead to one, and frames of the recorder; optionally also frames that import modules, and all
+ * native ones. Every stack keeps at least one frame. The rows are not modified. Used by the model only.
  */
 #ifndef MODEL_FOLD_H
 #define MODEL_FOLD_H
 
+#include "format/recording/rows.h"
 #include "model/profile.h"
 #include "util/arena.h"
 
-/* Sets the process' fold; NULL if nothing is left out. Pre: its modules were taken, its rows checked. -1 if out of memory. */
-int fold_build(struct profile_process *process, struct arena *arena);
+/* Sets the process' fold; NULL if nothing is omitted. Pre: its modules are set, its rows checked. -1 if out of memory. */
+int fold_build(struct profile_process *process, struct fold_options options, struct arena *arena);
 
-/* The node that stands for one of the rows. */
+/* Whether the name is that of a Python function: its module is its source file. */
+bool fold_is_python(const struct process_rows *rows, const struct name_row *name);
+
+/* "python3", "python3.12", "libpython3.12.so.1.0"; not "python3-config". */
+bool fold_is_interpreter(const char *path);
+
+/* The node that represents a node of the rows. */
 static inline uint32_t fold_node(const struct profile_process *p, uint32_t row_node)
 {
 	return p->fold && row_node < p->node_count ? p->fold[row_node] : row_node;

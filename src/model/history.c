@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows about time, in the model's own words.
+ * Converts the rows about time to types of the model.
  *
- * The rows were checked by build.c: a snapshot's changes lie inside their table and name sites that
- * exist. Nothing is copied before it is asked for.
+ * build.c checked the rows: a snapshot's changes are inside their table and name existing sites.
+ * Nothing is copied until requested.
  */
 #include "model/history.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a profile knows over time: the time series, the snapshots with what every
- * site held at them, and where the memory was. Times are since the process' start.
+ * A profile over time: the time series, the snapshots with the live numbers of every site, and the
+ * memory sheets. Times are since the process' start.
  */
 #ifndef MODEL_HISTORY_H
 #define MODEL_HISTORY_H
@@ -14,14 +14,14 @@ struct profile_sample {
 	uint64_t live_bytes, live_blocks;
 	uint64_t calls, bytes, frees;
 	uint64_t rss_bytes;
-	uint64_t threads; /* ever started */
+	uint64_t threads; /* cumulative: all threads ever started */
 	uint64_t map_live_bytes;
-	uint64_t own_bytes; /* the recorder's */
+	uint64_t own_bytes; /* memory of the recorder */
 };
 size_t profile_sample_count(const struct profile_process *process);
 struct profile_sample profile_sample(const struct profile_process *process, size_t index);
 
-/* A moment at which every site was looked at; by time. */
+/* A moment at which all sites were recorded; ordered by time. */
 struct profile_snapshot {
 	uint64_t at_ns;
 	uint64_t live_bytes, live_blocks, rss_bytes;
@@ -30,37 +30,37 @@ struct profile_snapshot {
 size_t profile_snapshot_count(const struct profile_process *process);
 struct profile_snapshot profile_snapshot(const struct profile_process *process, size_t index);
 
-/* What a site held; negative only if the process was read in the middle of a call. */
+/* Live numbers of a site; negative only if the process was read in the middle of a call. */
 struct site_live {
 	int64_t bytes, blocks;
 };
 
-/* One more than the largest site id of the process: what a table by site id needs. */
+/* The largest site id of the process + 1: the size of a table by site id. */
 size_t profile_site_ids(const struct profile_process *process);
 
-/* A site that holds something else than at the snapshot before. Pre: change < change_count. */
+/* A site whose live numbers differ from the previous snapshot. Pre: change < change_count. */
 struct profile_change {
 	site_id site;
-	struct site_live live; /* now */
+	struct site_live live; /* at this snapshot */
 };
 struct profile_change profile_change(const struct profile_process *process, size_t snapshot,
 				     size_t change);
 
-/* What each site held at the snapshot, by site id; in the arena. NULL if out of memory. */
+/* The live numbers of each site at the snapshot, by site id; in the arena. NULL if out of memory. */
 struct site_live *profile_live_at(const struct profile_process *process, size_t snapshot,
 				  struct arena *arena);
 
-/* A moment that has a name; by time. */
+/* A named moment; ordered by time. */
 struct profile_moment {
 	uint64_t at_ns;
 	const char *name;
-	bool is_snapshot; /* else a mere point on the time line */
+	bool is_snapshot; /* else only an event on the time line */
 	size_t snapshot;  /* 1 + its index; 0: none */
 };
 size_t profile_moment_count(const struct profile_process *process);
 struct profile_moment profile_moment(const struct profile_process *process, size_t index);
 
-/* Where the memory was, at some moments, by time. */
+/* Memory sheets: breakdowns of memory at some moments, by time. */
 size_t profile_memory_count(const struct profile_process *process);
 struct profile_memory profile_memory_at(const struct profile_process *process, size_t index);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that were not recorded, as sentences: "2 programs were not recorded (statically linked): busybox, mdev". The
- * reasons and their words are format/missed.h's; here they are counted, and a few of the programs are named. Likewise
- * allocators that are linked into programs: "jemalloc in ./server".
- * Pure; called once, when a profile is built.
+ * Notes on processes that were not recorded: "2 programs were not recorded (statically linked): busybox, mdev".
+ * format/missed.h defines the reasons and their texts; the code here counts them and names a few of the programs.
+ * Likewise for allocators linked into programs: "jemalloc in ./server". Pure; called once, when a profile is built.
  */
 #include "model/missed.h"
 
@@ -59,8 +58,8 @@ ptrdiff_t missed_notes(const struct run_row *run, struct arena *arena, struct pr
 	return used;
 }
 
-/* ", 38.2 % of its heap and anonymous memory is in no recorded block"; "" if it is not known. An allocator's own mappings
- * pass for the program's, so that these explain nothing. */
+/* ", 38.2 % of its heap and anonymous memory is in no recorded block"; "" if unknown. Recorded mappings are not
+ * subtracted: an allocator's own would be counted as the program's. */
 static const char *unexplained(const struct profile_process *p, struct arena *arena)
 {
 	const struct profile_memory *m = &p->memory;
@@ -87,7 +86,7 @@ bool linked_in_is_malloc(const struct profile_process *p)
 {
 	const char *slash = strrchr(p->exe, '/'), *base = slash ? slash + 1 : p->exe;
 
-	/* The recorder has room for the beginning of a long name. */
+	/* The recorder stores only the beginning of a long name. */
 	return p->linked_in[0] && p->allocator[0] &&
 	       strncmp(base, p->allocator, strlen(p->allocator)) == 0;
 }

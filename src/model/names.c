@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between the profile, which knows frames as (module, offset), and the symbolizer, which knows files.
+ * Connects the profile, whose frames are (module, offset), with the symbolizer, which reads files.
  *
- * Names that came with the recording go before all others: they were found where the program ran.
+ * Names bundled with the recording take precedence: they were resolved where the program ran.
  *
- * Nothing is kept here of single frames: the symbolizer knows what it found in a module, analysis/result/locations.h what a view has
- * made of a frame. A frame is never left out: what has no name is shown by its address, a mark by its words.
+ * Frames are not cached here: the symbolizer caches what it found in a module, analysis/result/locations.h what a view made of a
+ * frame. No frame is dropped: one without a name is shown by its address, a sentinel frame by its text.
  */
 #include "model/names.h"
 
@@ -17,6 +17,8 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "format/recording/rows.h"
+#include "model/fold.h"
+#include "model/languages.h"
 #include "symbols/names/name_store.h"
 #include "symbols/symbolizer.h"
 #include "util/cleanup.h"
@@ -27,25 +29,25 @@
 enum { MANY_FRAMES = 256, CHAIN_MAX = 128 };
 
 struct module_names {
-	const char *path; /* interned; NULL: not asked yet */
+	const char *path; /* interned; NULL: not yet resolved */
 	symbol_module_id symbols;
 };
 
-/* What is known of one process' modules so far. */
+/* The modules of one process resolved so far. */
 struct process_names {
 	const struct profile_process *process;
 	struct module_names *modules;
-	size_t asked; /* about how many frames */
+	size_t asked; /* number of frames requested */
 };
 
 struct names {
 	struct arena arena;
-	struct intern strings;	       /* modules, and addresses of frames without a name */
-	struct symbolizer *symbolizer; /* NULL: no symbols wanted */
-	const char *jit;	       /* the module of code that is in none, but has a name */
+	struct intern strings;	       /* module paths, and addresses of nameless frames */
+	struct symbolizer *symbolizer; /* NULL: symbols are disabled */
+	const char *jit;	       /* pseudo module of named code outside of any module */
 	struct named_frame marks[MARK_COUNT];
 	VECTOR(struct process_names) processes;
-	size_t last; /* the process asked for last: mostly the same again */
+	size_t last; /* the process of the last lookup, which is usually the next one too */
 };
 
 static bool make_marks(struct names *names)
@@ -152,7 +154,7 @@ static const char *place_name(struct names *names, const struct profile_frame *f
 	return length < 0 ? NULL : intern_text(&names->strings, text);
 }
 
-/* What is in no module may be code that a runtime made while running. */
+/* Code outside of any module may be JIT-compiled. */
 static symbol_module_id jit_of(struct names *names, const struct profile_process *p)
 {
 	struct perf_map_life life = { .started_real_ns = p->started_real_ns, .uid = p->uid };
@@ -179,7 +181,7 @@ static const struct module_names *module_names(struct names *names, struct proce
 	return kept->path ? kept : NULL;
 }
 
-/* The first row of the frame, or of one behind it. */
+/* The first row of the frame, or of a later frame. */
 static size_t first_bundled(const struct process_rows *rows, uint32_t frame)
 {
 	size_t low = 0, high = rows->name_count;
@@ -202,7 +204,7 @@ static bool has_bundled(const struct process_rows *rows, uint32_t frame)
 	return at < rows->name_count && rows->names[at].frame == frame;
 }
 
-/* What the recording itself says of the frame; count 0 if nothing. */
+/* The names of the frame in the recording itself; count 0 if there are none. */
 static struct symbol_list bundled(struct names *names, const struct process_rows *rows,
 				  uint32_t frame)
 {
@@ -213,8 +215,12 @@ static struct symbol_list bundled(struct names *names, const struct process_rows
 	     i < rows->name_count && rows->names[i].frame == frame && count < CHAIN_MAX; i++) {
 		const struct name_row *n = &rows->names[i];
 
+		const char *name = n->function ? rows->texts + n->function : NULL;
+
 		frames[count++] = (struct symbol_frame){
-			.linkage = n->function ? rows->texts + n->function : NULL,
+			/* Python names are not mangled and have no style. */
+			.function = fold_is_python(rows, n) ? name : NULL,
+			.linkage = name,
 			.arguments = n->arguments ? rows->texts + n->arguments : NULL,
 			.file = n->file ? rows->texts + n->file : NULL,
 			.line = n->line,
@@ -224,11 +230,11 @@ static struct symbol_list bundled(struct names *names, const struct process_rows
 	if (count == 0)
 		return (struct symbol_list){ 0 };
 	frames[count - 1].inlined =
-		false; /* whatever the file says: there is nothing to be inlined into */
+		false; /* regardless of the file: it has no caller to be inlined into */
 	return symbolizer_adopt(names->symbolizer, frames, count);
 }
 
-/* The frame and what was inlined there; at NULL if out of memory. */
+/* The frame with its inlined calls; `at` is NULL if out of memory. */
 static struct named_stack name_frame(struct names *names, struct process_names *known,
 				     const struct profile_frame *frame, struct arena *arena)
 {
@@ -259,6 +265,7 @@ static struct named_stack name_frame(struct names *names, struct process_names *
 			.line = s->line,
 			.module = frame->module.v == 0 && s->function ? names->jit : module->path,
 			.offset = frame->offset,
+			.language = language_of(s->linkage, s->full, s->file, module->path),
 			.inlined = s->inlined,
 			.address_exact = frame->exact,
 			.named = s->function != NULL,
@@ -304,7 +311,7 @@ int names_frame(struct names *names, const struct profile_process *p, struct pro
 		*ret = (struct named_stack){ &names->marks[frame.mark], 1 };
 		return 0;
 	}
-	/* Who asked for so many will ask for most. */
+	/* A caller that asks for so many frames will probably ask for most. */
 	if (++known->asked == MAX((size_t)MANY_FRAMES, p->frame_count / 8))
 		names_prepare(names, p);
 	*ret = name_frame(names, known, &frame, arena);
@@ -348,7 +355,7 @@ static const char *note_text(const struct symbol_module_state *m, struct arena *
 	}
 }
 
-/* What is to be said of the servers; NULL if nothing. */
+/* The note on debuginfod servers; NULL if none. */
 static const char *fetch_note(const struct symbolizer *symbolizer)
 {
 	switch (symbolizer_fetch_trouble(symbolizer)) {
@@ -366,7 +373,7 @@ static const char *fetch_note(const struct symbolizer *symbolizer)
 	return NULL;
 }
 
-/* By path, whichever was asked for first: a question has the same notes, whatever was asked before it. */
+/* Sorted by path, so that the notes do not depend on the order of earlier queries. */
 static int compare_modules(const void *left, const void *right)
 {
 	const struct symbol_module_state *a = left, *b = right;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is made of a profile when asked for: stacks as lists of frames, and the words for its kinds.
+ * Derived data of a profile, computed on demand: stacks as lists of frames, and the names of its
+ * kinds.
  *
- * The rows were checked by build.c: parents come before children, so a walk towards the root ends,
- * and it is never longer than the number of nodes.
+ * build.c checked the rows: parents come before children, so a walk to the root terminates after at
+ * most as many steps as there are nodes.
  */
 #include "model/profile.h"
 
@@ -51,7 +52,7 @@ static enum profile_mark mark_of(uint64_t offset)
 	case LIVE_FRAME_NO_STACK:
 		return MARK_NO_STACK;
 	default:
-		return MARK_NONE; /* a bare address */
+		return MARK_NONE; /* an address outside of any module */
 	}
 }
 

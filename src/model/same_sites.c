@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the sites that differ by their sampling interval alone, or by frames that are not shown, and adds up what they held at the snapshots.
+ * Finds sites that differ only in their sampling interval or in omitted frames, and sums their live numbers at the snapshots.
  *
- * Most recordings have one interval, and then nothing is made. The rows are left as they are: they may be written again.
+ * Most recordings have a single interval and need no table. The rows are not modified: they may be written again.
  *
  * Invariant: of[i] <= i, and of[of[i]] == of[i].
  */
@@ -38,7 +38,7 @@ static bool has_intervals(const struct process_rows *rows)
 	return false;
 }
 
-/* Returns how many sites are part of another; -1 if out of memory. Site 0 is no site. */
+/* Returns the number of sites that are part of another; -1 if out of memory. Site 0 is invalid. */
 static ptrdiff_t find_same(const struct profile_process *p, uint32_t *of)
 {
 	const struct process_rows *rows = p->rows;
@@ -62,16 +62,16 @@ static ptrdiff_t find_same(const struct profile_process *p, uint32_t *of)
 	return found;
 }
 
-/* Modulo 2^64: a file may hold any numbers. */
+/* Modulo 2^64: input is hostile, and the numbers may overflow. */
 static int64_t moved(int64_t sum, int64_t from, int64_t to)
 {
 	return (int64_t)((uint64_t)sum - (uint64_t)from + (uint64_t)to);
 }
 
 struct held {
-	struct snapshot_site own, sum; /* by the site of the rows; by the one that is shown */
+	struct snapshot_site own, sum; /* by site of the rows; by merged site */
 	uint32_t
-		change; /* of the sum in this snapshot: its index + 1; older ones are less than the snapshot's first */
+		change; /* index + 1 of the sum's change; one of an older snapshot is not above at[i] */
 };
 
 static int add_changes(const struct process_rows *rows, struct same_sites *same,
@@ -81,7 +81,7 @@ static int add_changes(const struct process_rows *rows, struct same_sites *same,
 	size_t total = 0;
 	uint32_t used = 0;
 
-	/* Of a damaged file the changes of two snapshots may be the same rows. */
+	/* In a damaged file, two snapshots may share rows. */
 	for (size_t i = 0; i < rows->snapshot_count; i++)
 		total += rows->snapshots[i].sites_count;
 	struct snapshot_site *changes = ARENA_ARRAY(arena, struct snapshot_site, total);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recorder whose sampling interval changes has a site for each interval: the weight of a sample is the site's. To the reader
- * they are one site, that with the least id. What depends on the interval (variances, weights) is added up over its parts, which
- * are the sites of the rows. Used by the model only.
+ * If the sampling interval changes, the recorder creates a site per interval, since the weight of a sample belongs to the site.
+ * The model merges them into one site, with the smallest id. Numbers that depend on the interval (variances, weights) are summed
+ * over its parts, which are the sites of the rows. Used by the model only.
  */
 #ifndef MODEL_SAME_SITES_H
 #define MODEL_SAME_SITES_H
@@ -11,12 +11,12 @@
 #include "model/profile.h"
 
 struct same_sites {
-	const uint32_t *of;		     /* site id of the rows -> the id it is shown by */
-	const struct snapshot_site *changes; /* those of the rows, added up by site ... */
-	const uint32_t *changes_at;	     /* ... by snapshot, and one more at the end */
+	const uint32_t *of;		     /* site id of the rows -> merged site id */
+	const struct snapshot_site *changes; /* the changes of the rows, summed by site ... */
+	const uint32_t *changes_at;	     /* ... by snapshot, plus one element at the end */
 };
 
-/* The process' same; NULL if there are no such sites. Pre: its rows were checked. -1 if out of memory. */
+/* Sets the process' `same`; NULL if there are no such sites. Pre: its rows were checked. -1 if out of memory. */
 int same_sites_build(struct profile_process *process, struct arena *arena);
 
 static inline uint32_t same_site(const struct profile_process *p, uint32_t row_site)

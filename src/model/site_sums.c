@@ -2,13 +2,13 @@
 /*
  * Sums the counters of each site.
  *
- * Those of one thread may be negative (a thread that only frees what others allocated), so sums are made
- * first and differences last. Of some alone, between which and others blocks were passed, that makes no sense:
- * what they hold is taken from the block map, and what it does not have is unknown. A site's own maximum is exact if one thread saw all of its life. With
- * several, each thread's maximum was at a time of its own and knows nothing of frees by other threads:
- * their sum is an upper bound, and so is the peak of the whole process; the smaller is taken.
+ * The counters of one thread may be negative (a thread that only frees blocks of others), so sums come first and differences last. For a
+ * subset of threads that exchanged blocks with others this is meaningless: their live numbers come from the block map, and what it lacks is
+ * unknown. A site's own maximum is exact if one thread made all its calls and frees. With several, the maxima of the threads are at
+ * different times and ignore frees by other threads: their sum is an upper bound, and so is the peak of the whole process; the smaller is
+ * used.
  *
- * Where the sampling interval changed, each part of a site has variances of its own: parts are summed first, then added up.
+ * If the sampling interval changed, each part of a site has its own variances: parts are summed first, then combined.
  */
 #include "model/site_sums.h"
 
@@ -20,7 +20,7 @@
 #include "model/same_sites.h"
 #include "model/threads.h"
 
-/* Counters grouped by site: a stable counting sort of the rows as they are, or in the order `from`. Site 0 is no site. */
+/* Groups counters by site: a stable counting sort of the rows in order, or in the order `from`. Site 0 is invalid. */
 static int sort_counters(struct profile_process *p, const uint32_t *from, const uint32_t *site_of,
 			 struct arena *arena)
 {
@@ -43,7 +43,7 @@ static int sort_counters(struct profile_process *p, const uint32_t *from, const 
 
 		order[first[site_of ? site_of[site] : site]++] = counters;
 	}
-	/* Each start moved to its end, which is the next one's start: shift back. */
+	/* Each start advanced to its end, which is the start of the next: shift back. */
 	for (size_t i = rows->site_count; i > 0; i--)
 		first[i] = first[i - 1];
 	first[0] = 0;
@@ -108,7 +108,7 @@ static void set_peak_variances(struct site_numbers *n)
 	n->peak_bytes_variance = estimate_variance(n, VARIANCE_BYTES, n->peak_bytes);
 }
 
-/* Some of a site's counters: those of the slots, or one; neither: all. */
+/* A subset of a site's counters: those of `slots`, or `one`; neither: all. */
 struct choice {
 	const bool *slots;
 	const struct site_counters_row *one;
@@ -119,7 +119,7 @@ static bool is_chosen(struct choice choice, const struct site_counters_row *c)
 	return choice.slots ? choice.slots[c->slot] : !choice.one || choice.one == c;
 }
 
-/* A maximum that is a bound; 0 bytes at the peak where that is not known. */
+/* Caps a maximum that is only an upper bound. peak_bytes is 0 if unknown. */
 static void bound_max(const struct profile_process *p, enum profile_kind kind,
 		      struct site_numbers *n)
 {
@@ -130,7 +130,7 @@ static void bound_max(const struct profile_process *p, enum profile_kind kind,
 		n->max_bytes = MIN(n->max_bytes, MAX(peak, n->peak_bytes));
 }
 
-/* Counters of one site that were recorded at one interval: a range of counters_order. */
+/* The counters of one site that were recorded at one interval: a range of counters_order. */
 struct part {
 	uint32_t from, to;
 };
@@ -166,7 +166,7 @@ static struct site_numbers sum_counters(const struct profile_process *p, struct 
 		count++;
 		add_counters(&n, c);
 		freed_slack = saturating_add(freed_slack, c->freed_slack);
-		/* Modulo 2^64: negative numbers cancel positive ones in whatever order. */
+		/* Modulo 2^64: negative and positive numbers cancel in any order. */
 		peak_bytes += (uint64_t)c->peak_bytes;
 		peak_blocks += (uint64_t)c->peak_blocks;
 	}
@@ -184,7 +184,7 @@ static struct site_numbers sum_counters(const struct profile_process *p, struct 
 	return n;
 }
 
-/* Of counters between which and others blocks were passed: what they hold, and what is not known. */
+/* For counters that exchanged blocks with others: takes live numbers from the block map and clears what is unknown. */
 static void recount(const struct profile_process *p, struct part part, enum profile_kind kind,
 		    struct choice choice, struct site_numbers *n)
 {
@@ -211,7 +211,7 @@ static void recount(const struct profile_process *p, struct part part, enum prof
 	bound_max(p, kind, n);
 }
 
-/* Their maxima were at different times: the sum is a bound. */
+/* The maxima were at different times: the sum is an upper bound. */
 static void add_part(const struct profile_process *p, enum profile_kind kind,
 		     struct site_numbers *sum, const struct site_numbers *n)
 {
@@ -263,7 +263,7 @@ struct site_numbers site_numbers_of_counters(const struct profile_process *p, si
 	return sum_parts(p, site, kind, (struct choice){ .one = counters }, closed);
 }
 
-/* A stack of one interval has one part, and that is the site. */
+/* A site with a single interval has one part, which is the site itself. */
 int site_parts(const struct profile_process *p, struct arena *arena,
 	       const struct site_numbers ***ret)
 {
@@ -307,7 +307,7 @@ static uint64_t count_stacks(const struct profile_process *p, struct arena *aren
 	return count;
 }
 
-/* What the parts that were used say of how their blocks were recorded. */
+/* Derives the site's interval and first use from its parts. */
 static void set_intervals(const struct profile_process *p, struct profile_site *site)
 {
 	uint32_t end = p->counters_of[site->id.v + 1];
@@ -355,7 +355,7 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 		};
 		set_intervals(p, site);
 		site->numbers = sum_parts(p, site->id, site->kind, (struct choice){ 0 }, true);
-		/* Made at start-up and never used, like those for what finds no memory. */
+		/* Unused sites exist too, such as those created at start-up for allocations without memory for a site. */
 		if (site->numbers.calls || site->numbers.frees)
 			at++;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows about tags, in the model's own words. Ids were checked by build.c and by the decoder: a parent has a lower number
- * than its child, so that every walk to the root ends.
+ * Converts the rows about tags to types of the model. build.c and the decoder checked the ids: a parent has a lower number
+ * than its child, so every walk to the root terminates.
  */
 #include "model/tags.h"
 
@@ -102,7 +102,7 @@ size_t profile_tag_label_list(const struct profile_process *p, tag_id tag,
 	for (size_t i = 0; i < count; i++) {
 		const char *value = strchr(labels[i], '=');
 
-		if (value && value[1]) /* else it was taken away */
+		if (value && value[1]) /* else the label was removed */
 			labels[kept++] = labels[i];
 	}
 	if (kept > 1)

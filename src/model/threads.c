@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows about threads, in the model's own words, and which of their numbers are known.
+ * Converts the rows about threads to types of the model, and determines which of their numbers are
+ * known.
  *
- * Slots and kinds were checked by build.c.
+ * build.c checked slots and kinds.
  */
 #include "model/threads.h"
 
@@ -100,7 +101,7 @@ bool profile_slots_closed(const struct profile_process *p, enum profile_kind kin
 
 		if (f->kind != (uint32_t)kind || (!f->blocks && !f->bytes))
 			continue;
-		/* Blocks of nobody knows whom may be of these. */
+		/* Blocks of an unknown owner may belong to these slots. */
 		if (f->owner >= count || f->freer >= count || slots[f->freer] != slots[f->owner])
 			return false;
 	}
@@ -127,7 +128,7 @@ struct site_numbers *profile_slot_sums(const struct profile_process *p, struct a
 	return sums;
 }
 
-/* Which slots passed blocks of which kinds on, or took such. */
+/* Finds the slots with remote frees, as owner or freer, by kind. */
 static int find_passed(struct profile_process *p, struct arena *arena)
 {
 	const struct process_rows *rows = p->rows;
@@ -154,8 +155,8 @@ static int find_passed(struct profile_process *p, struct arena *arena)
 	return 0;
 }
 
-/* Blocks that are alive, by the site counters that have their allocation. It is known where they are all there: as many as the counters of the
- * site say. While the process runs, both move. */
+/* Counts live blocks by the site counters of their allocation. The result is known if it is complete: equal to the live numbers of the
+ * site. While the process runs, both change and are not compared. */
 int threads_build(struct profile_process *p, struct arena *arena)
 {
 	const struct process_rows *rows = p->rows;

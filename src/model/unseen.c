@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Evidence, from strong to weak: a file with an allocator in it whose code has mapped a good part of what is missing; a file
- * that was seen bound past the recorder; calls that a file could make. What a
- * file holds is no evidence by itself: where all memory is accounted for, nothing is said, whatever is loaded.
+ * Evidence, from strong to weak: a file that contains an allocator whose code mapped a good part of the missing memory; a
+ * file observed to be bound past the recorder; calls that a file could make. The contents of a file alone are no evidence:
+ * if all memory is accounted for, nothing is reported, whatever is loaded.
  *
  * Pure; any thread.
  */
@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "format/recording/rows.h"
+#include "model/fold.h"
 #include "model/history.h"
 #include "model/missed.h"
 #include "util/files.h"
@@ -22,41 +23,42 @@
 #define LARGE_BYTES (4ull << 20)
 enum { LARGE_PART = 10, HEADER_BYTES = 16, NAMED = 3, GENERATIONS_MAX = 256 };
 
-/* How likely a reason is. What was seen comes before what a file could do. */
+/* How likely a reason is. Observed facts rank above what a file could do. */
 enum {
-	LIKELY_MAPPED = 1000, /* and up to 100 more by how much of it */
+	LIKELY_MAPPED = 1000, /* plus up to 100 by the share it mapped */
 	LIKELY_BOUND = 900,
-	LIKELY_OTHERWISE = 700, /* an allocator that takes its memory past mmap() */
+	LIKELY_OTHERWISE = 700, /* an allocator that bypasses mmap() */
 	LIKELY_CALLED = 600,
 	LIKELY_LATE = 550,
 	LIKELY_LOOKED_UP = 500,
 	LIKELY_TAKEN = 450,
-	LIKELY_HELD = 300, /* an allocator that has mapped little */
+	LIKELY_HELD = 300, /* an allocator that mapped little */
 	LIKELY_MERELY = 100,
 };
 
-/* Allocators and runtimes, whose mappings are not the program's. */
+/* Allocators and runtimes, whose mappings are not the program's own. */
 static uint64_t heaps(void)
 {
 	return unseen_of_class(UNSEEN_ALLOCATOR) | unseen_of_class(UNSEEN_RUNTIME);
 }
 
-/* Heaps whose blocks are recorded, as pools. */
-static uint64_t recorded_heaps(const struct profile_process *p)
+/* Heaps whose mappings count as recorded: Python's arenas have the stacks of the functions that needed them, and the summary explains how
+ * to record what is inside. */
+static uint64_t recorded_heaps(void)
 {
-	return p->has_python_pools ? UNSEEN_BIT(cpython) : 0;
+	return UNSEEN_BIT(cpython);
 }
 
-/* What was found in the file of a module; 0: nothing. */
+/* The findings in the file of a module; 0: none. */
 static uint64_t found_in(const struct profile_process *p, const char *path)
 {
 	for (size_t i = 0; i < p->rows->unseen_count; i++)
 		if (strcmp(p->rows->unseen[i].path, path) == 0)
-			return p->rows->unseen[i].found & ~recorded_heaps(p);
+			return p->rows->unseen[i].found & ~recorded_heaps();
 	return 0;
 }
 
-/* The file whose code called mmap; "": not known. That of the rows: an interpreter's own frames are not shown. */
+/* The file whose code called mmap; "": unknown. Uses the node of the rows: the interpreter's own frames are folded. */
 static const char *mapper_of(const struct profile_process *p, const struct profile_site *site)
 {
 	node_id node = { p->rows->sites[site->id.v].node };
@@ -67,7 +69,7 @@ static const char *mapper_of(const struct profile_process *p, const struct profi
 		       : "";
 }
 
-/* The most that was mapped by files that hold heaps, or by the others; at most, since maxima of sites add up to more. */
+/* Bytes mapped by files that contain heaps, or by the others; an upper bound, since it sums the maxima of sites. */
 static uint64_t mapped_by(const struct profile_process *p, bool with_heap)
 {
 	uint64_t sum = 0;
@@ -93,9 +95,20 @@ static uint64_t mapped_by_file(const struct profile_process *p, const char *path
 	return sum;
 }
 
+uint64_t unseen_python_arenas(const struct profile_process *p)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < p->site_count && !p->has_python_pools; i++)
+		if (p->sites[i].kind == PROFILE_MMAP &&
+		    fold_is_interpreter(mapper_of(p, &p->sites[i])))
+			sum = saturating_add(sum, p->sites[i].numbers.max_bytes);
+	return sum >= LARGE_BYTES ? sum : 0;
+}
+
 /* ---- how much ---- */
 
-/* What the allocator may have needed for all that was recorded, at its worst moment. */
+/* An upper bound for what the allocator needed for everything recorded. */
 static uint64_t heap_needed(const struct profile_process *p)
 {
 	uint64_t slack = 0, spread = (uint64_t)(2 * sqrt(p->sums.peak_bytes_variance));
@@ -107,8 +120,8 @@ static uint64_t heap_needed(const struct profile_process *p)
 			      saturating_add(slack, headers));
 }
 
-/* The process that this one is a fork of; NULL: none that was recorded. The last that had the number is the one, and mostly it is
- * near. */
+/* The recorded process that this one was forked from; NULL: none. Searches backwards: the latest process with that pid is the
+ * parent, and usually near. */
 static const struct profile_process *forked_from(const struct profile *profile,
 						 const struct profile_process *p)
 {
@@ -122,23 +135,23 @@ static const struct profile_process *forked_from(const struct profile *profile,
 	return NULL;
 }
 
-/* What records account for at most: of the process, and of those whose memory it has by fork. */
+/* An upper bound for what the records explain: of the process, and of those whose memory it inherited by fork. */
 static uint64_t accounted_for(const struct profile *profile, const struct profile_process *p)
 {
 	uint64_t sum = 0;
 
-	/* Processes are by their start, so that each step leads to an earlier one. */
+	/* Processes are ordered by start, so each step leads to an earlier one. */
 	for (unsigned steps = 0; p && steps < GENERATIONS_MAX; steps++, p = forked_from(profile, p))
 		sum = saturating_add(sum, saturating_add(heap_needed(p), mapped_by(p, false)));
 	return sum;
 }
 
-/* The most that all sheets of a process have to be measured against. */
+/* The bounds that all memory sheets of a process are compared with. */
 struct most {
-	uint64_t recorded;	  /* what its blocks and mappings needed, at any moment */
-	uint64_t accounted_for;	  /* this, what it has by fork, and static data */
-	uint64_t heap_needed;	  /* for its blocks alone */
-	uint64_t mapped_by_heaps; /* on a sheet these mappings are the program's */
+	uint64_t recorded;	  /* needed for its blocks and mappings, at any moment */
+	uint64_t accounted_for;	  /* plus inherited by fork, and static data */
+	uint64_t heap_needed;	  /* needed for its blocks alone */
+	uint64_t mapped_by_heaps; /* a sheet counts these mappings as the program's */
 };
 
 static struct most most_of(const struct profile *profile, const struct profile_process *p)
@@ -169,7 +182,7 @@ static struct unseen_gap gap_of(const struct profile_memory *m, const struct mos
 	};
 }
 
-/* As the sheet has it. What lies in the allocator's own mappings is held by it there, whoever allocated it. */
+/* The gap by the sheet's own parts. Memory in an allocator's own mappings is allocator memory, whoever allocated it. */
 static struct unseen_gap gap_on(const struct profile_memory *m, const struct most *most)
 {
 	uint64_t in_heaps = MIN(m->mapped_bytes, most->mapped_by_heaps);
@@ -178,8 +191,8 @@ static struct unseen_gap gap_on(const struct profile_memory *m, const struct mos
 		      saturating_add(m->unrecorded_bytes, in_heaps));
 }
 
-/* As far as nothing that was recorded, at any moment, could account for it. Pages and blocks of a sheet are read one after the
- * other, so that it may show as missing what was allocated or freed in between; this does not. */
+/* The part that nothing recorded at any moment could explain. A sheet reads pages and blocks one after the other, so it may
+ * count as missing what was allocated or freed in between; this bound does not. */
 static struct unseen_gap least_gap_on(const struct profile_memory *m, const struct most *most)
 {
 	uint64_t whole = saturating_add(m->heap_bytes, m->anonymous_bytes);
@@ -192,7 +205,7 @@ static struct unseen_gap least_gap_on(const struct profile_memory *m, const stru
 		       saturating_sub(whole, saturating_add(other, most->recorded)));
 	uint64_t elsewhere = gap_on(m, most).missing_bytes;
 
-	/* What no mapping outside misses is inside the allocator's, whatever of the recorded blocks lies there too. */
+	/* What is not missing in mappings elsewhere is in the allocator's heap, even if recorded blocks are there too. */
 	gap.heap_bytes = MAX(gap.heap_bytes,
 			     MIN(m->heap_bytes, saturating_sub(gap.missing_bytes, elsewhere)));
 	return gap;
@@ -220,7 +233,7 @@ struct unseen_gap unseen_gap_of(const struct profile *profile, const struct prof
 			second = own;
 		}
 	}
-	/* What two sheets miss is missing. */
+	/* A gap on two sheets is certain. */
 	second.is_certain = true;
 	return second.known && second.missing_bytes >= gap.missing_bytes ? second : gap;
 }
@@ -260,7 +273,7 @@ static unsigned weigh_bypass(enum unseen is, const struct unseen_gap *gap)
 	case UNSEEN_raw_mmap:
 		return in_heap ? 0 : LIKELY_TAKEN;
 	default:
-		return 0; /* that it could is no reason */
+		return 0; /* a mere possibility is no reason */
 	}
 }
 
@@ -272,16 +285,16 @@ static const char *sentence(enum unseen is, const char *path, struct arena *aren
 	return arena_printf(arena, "%s", text);
 }
 
-/* What the missing bytes may be. */
+/* A possible explanation of the missing bytes. */
 struct reason {
-	const char *module;    /* path of the file; "" = none */
+	const char *module;    /* path of the file; "": none */
 	const char *text;      /* what happens and why */
 	const char *remedy;    /* what to do */
-	uint64_t mapped_bytes; /* that code of the file has mapped */
-	unsigned likely;       /* larger is likelier */
+	uint64_t mapped_bytes; /* mapped by code of the file */
+	unsigned likely;       /* larger is more likely */
 };
 
-/* The likeliest of all, in the arena. */
+/* Finds the most likely reason; texts are in the arena. */
 struct search {
 	struct arena *arena;
 	struct reason best; /* text NULL: none so far */
@@ -309,7 +322,7 @@ static void add_file(struct search *s, const struct profile_process *p,
 {
 	uint64_t mapped = mapped_by_file(p, row->path);
 
-	for (uint64_t left = unseen_most_specific(row->found) & ~recorded_heaps(p); left;
+	for (uint64_t left = unseen_most_specific(row->found) & ~recorded_heaps(); left;
 	     left &= left - 1) {
 		enum unseen is = (enum unseen)__builtin_ctzll(left);
 
@@ -331,13 +344,13 @@ static void add_file(struct search *s, const struct profile_process *p,
 	}
 }
 
-/* The last moment at which the process had such memory already, and had made no call that was recorded; 0: there was none. */
+/* The last moment at which the process already had that much memory but no recorded call; 0: none. */
 static uint64_t began_late_ns(const struct profile_process *p, const struct unseen_gap *gap)
 {
 	uint64_t late_ns = 0;
 
 	if (p->calls == 0 || p->memory.inherited_bytes > 0)
-		return 0; /* a fork's child has its parent's memory from its start */
+		return 0; /* a forked child has its parent's memory from the start */
 	for (size_t i = 0; i < profile_sample_count(p); i++) {
 		struct profile_sample s = profile_sample(p, i);
 
@@ -385,8 +398,8 @@ static void add_unknown_frees(struct search *s, const struct profile_process *p)
 
 /* ---- as a note ---- */
 
-/* "61.0 MiB, 95.3 % of what a has, is in no recorded block: x inside y ...; do this"; "": there is nothing to say;
- * NULL: out of memory. */
+/* "61.0 MiB, 95.3 % of what a has, is in no recorded block: x inside y ...; do this"; "": nothing to report; NULL:
+ * out of memory. */
 static const char *explain(const struct profile *profile, const struct profile_process *p,
 			   struct arena *arena)
 {

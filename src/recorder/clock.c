@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CLOCK_MONOTONIC_COARSE from the vdso: no system call, and no time-stamp counter is read.
+/* CLOCK_MONOTONIC_COARSE from the vdso: no system call, and no read of the time-stamp counter.
  *
- * Owns: what the vdso offers. Any thread moves the clock, and so does a collector; it never goes back. */
+ * Owns: the vdso function. Any thread advances the clock, and so does a collector; it never goes back. */
 #include "recorder/clock.h"
 
 #include <time.h>
@@ -13,7 +13,7 @@
 
 enum {
 	STOPPED_MS = 250,
-	STOPPED_OPERATIONS = 1000, /* that were given a wrong time */
+	STOPPED_OPERATIONS = 1000, /* operations that got a wrong time */
 	COLLECTOR_WAIT_CALLS = 16,
 };
 #define NS_PER_MS 1000000u
@@ -31,7 +31,8 @@ void clock_start(void)
 		clock_wait_calls = UINT32_MAX;
 }
 
-/* It may stand still while nothing slow is done. Many operations meanwhile: their times are too short, which is said. */
+/* The clock may stand still while no slow path runs. If many operations happened meanwhile, their lifetimes are too
+ * short, which is reported. */
 static void note_gap(struct slot *slot, uint64_t gap_ms)
 {
 	uint64_t operations = slot->live->calls + slot->live->frees;
@@ -42,7 +43,7 @@ static void note_gap(struct slot *slot, uint64_t gap_ms)
 	slot->operations_at_tick = operations;
 }
 
-/* The process that set the mode has ended, or it would have renewed the lease. */
+/* Ends an expired lease: the process that set the mode has ended, or it would have renewed it. */
 static void end_lease(uint64_t now_ms)
 {
 	struct live_control *control = memory.control;
@@ -67,7 +68,7 @@ NOINLINE void clock_tick_slow(struct slot *slot)
 	uint64_t ms = live_clock(saturating_sub(ns, memory.head->started_mono_ns) / NS_PER_MS);
 	uint64_t before = __atomic_load_n(&memory.control->clock_ms, __ATOMIC_RELAXED);
 
-	/* Another thread may have been faster, or somebody outside keeps a finer one: never back. */
+	/* Another thread may have been faster, or a collector has a finer clock: never go back. */
 	if (ms <= before)
 		return;
 	if (!__atomic_compare_exchange_n(&memory.control->clock_ms, &before, ms, false,

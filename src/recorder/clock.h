@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clock of the profile, in its control page. A collector moves it about every millisecond. Where there is none, or while
- * it is stopped, the process moves it itself, from paths that are slow anyway: the others only read it. */
+/* The profile's clock, in the control page. A collector advances it about every millisecond. Without a collector, or while
+ * it is stopped, the process advances the clock itself on slow paths; fast paths only read it. */
 #ifndef RECORDER_CLOCK_H
 #define RECORDER_CLOCK_H
 
 #include "recorder/slot.h"
 
-/* A profile begins. */
+/* Call when a profile is created. */
 void clock_start(void);
 
-/* How often a thread may see the same time before it reads the clock. */
+/* How often a thread may see the same time before it reads the system clock. */
 extern HIDDEN uint32_t clock_wait_calls;
 void clock_tick_slow(struct slot *slot);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Force-included before every file of the recorder: what may not be called in somebody else's program does not
- * compile. System headers that mention these names come first. */
+/* Force-included before every file of the recorder: calls that are not allowed inside other people's programs
+ * do not compile. System headers that mention these names come first. */
 #ifndef RECORDER_FENCE_H
 #define RECORDER_FENCE_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for a lock. See lock.h.
  *
- * The word is the futex. Who goes to sleep sets LOCK_WAITED first, and whoever has slept keeps it set on taking the lock,
- * since others may be asleep still: so no owner gives the lock back without waking one of them. The timeout is there for
- * owners that vanish, and for a filter that forbids the waking while somebody sleeps. */
+ * The word is the futex. A waiter sets LOCK_WAITED before it sleeps and keeps it set when it takes the lock, since others
+ * may still be asleep: so no owner releases the lock without waking one of them. The timeout is for owners that vanish,
+ * and for a filter that forbids the wake while a waiter sleeps. */
 #include "recorder/lock.h"
 
 #include <linux/futex.h>
@@ -12,7 +12,7 @@
 #include "recorder/memory.h"
 #include "recorder/sys.h"
 
-/* 0: it is ours now, as `mine`. Else what the word was last. */
+/* Returns 0 if it took the lock, with the value `mine`; else the last value seen. */
 static uint32_t spin(struct lock *lock, uint32_t mine)
 {
 	uint32_t seen = 1;
@@ -27,7 +27,7 @@ static uint32_t spin(struct lock *lock, uint32_t mine)
 	return seen;
 }
 
-/* Sleeps while the word is `seen`, with the flag that somebody does. */
+/* Sets LOCK_WAITED and sleeps while the word does not change. */
 static void sleep_while(struct lock *lock, uint32_t seen)
 {
 	const struct timespec most = { .tv_nsec = LOCK_WAIT_NS };
@@ -45,7 +45,7 @@ static uint32_t give_ups(uint32_t seen)
 	return (seen & ~LOCK_WAITED) / LOCK_GIVEN_UP;
 }
 
-/* How often one may sleep for the owner. */
+/* How often a waiter may sleep for this owner. */
 static unsigned waits_for(uint32_t seen)
 {
 	if (!sys_may(SYS_WAIT) || give_ups(seen) >= LOCK_GIVE_UPS)
@@ -65,7 +65,7 @@ COLD bool lock_wait(struct lock *lock, uint32_t slot)
 		if (waits >= waits_for(seen)) {
 			uint32_t more = give_ups(seen) < LOCK_GIVE_UPS ? LOCK_GIVEN_UP : 0;
 
-			/* A wake-up that was ours is the next one's. */
+			/* Pass a wake-up that we may have consumed on to the next waiter. */
 			__atomic_compare_exchange_n(&lock->word, &seen,
 						    (seen + more) | (mine & LOCK_WAITED), false,
 						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks of the recorder. One is held for a few hundred instructions, never over a system call or a call of the allocator,
- * and no thread holds two: there is no order to keep.
+/* Locks of the recorder. A lock is held for a few hundred instructions, never across a system call or a call of the
+ * allocator, and no thread holds two: there is no lock order.
  *
- * The owner may lose its processor all the same. A waiter spins shortly and then sleeps in the kernel, if the program's
- * seccomp filter lets it, LOCK_WAITS times LOCK_WAIT_NS at most. Then it gives up and counts that: the target must not hang
- * because of us, even if the owner has vanished (asynchronous cancellation). Until that owner gives the lock back, others
- * sleep once, and after LOCK_GIVE_UPS of them not at all. What giving up means is the caller's affair; the end of a block is
- * kept for later (deferred_frees.h).
+ * The owner may still be preempted. A waiter spins briefly and then sleeps in the kernel, if the program's seccomp filter
+ * allows it, at most LOCK_WAITS times LOCK_WAIT_NS. Then it gives up and counts that: the target must not hang because of
+ * us, even if the owner has vanished (asynchronous cancellation). Until that owner releases the lock, others sleep once, and
+ * after LOCK_GIVE_UPS of them not at all. The caller decides what to do on failure; frees are deferred (deferred_frees.h).
  *
- * A lock knows its owner, so that a hook which was left by longjmp or an exception can give back what it held. */
+ * A lock stores its owner, so that the locks of a hook abandoned by longjmp or an exception can be released. */
 #ifndef RECORDER_LOCK_H
 #define RECORDER_LOCK_H
 
@@ -22,23 +21,22 @@
 enum {
 	LOCK_SPINS = 100,
 	LOCK_WAITS =
-		25, /* 100 ms in all, also if each was cut short because the lock was free for a moment */
+		25, /* 100 ms in all, even if each wait was cut short because the lock was free for a moment */
 	LOCK_WAIT_NS = 4 * 1000 * 1000,
 	LOCK_GIVE_UPS = 256,
 };
 
 struct lock {
 	uint32_t
-		word; /* 0 = free; else the owner's slot + 1 and flags. Acquire on taking, release on giving back */
+		word; /* 0 = free; else the owner's slot + 1 and flags. Acquire on lock, release on unlock */
 };
 
-#define LOCK_WAITED (UINT32_C(1) << 31) /* somebody may be asleep: to be woken */
+#define LOCK_WAITED (UINT32_C(1) << 31) /* a waiter may be asleep and must be woken */
 #define LOCK_GIVEN_UP                                                                              \
-	(UINT32_C(1)                                                                               \
-	 << 20) /* in units: how often on this owner; LOCK_GIVE_UPS is where that ends */
+	(UINT32_C(1) << 20) /* unit of the count of give-ups on this owner, at most LOCK_GIVE_UPS */
 #define LOCK_OWNER (LOCK_GIVEN_UP - 1)
 
-/* That a thread holds one lock at a time, and calls nobody meanwhile. A test may have its own. */
+/* Checks that a thread holds one lock at a time and makes no system call while it does. Tests may override it. */
 #ifndef LOCK_CHECK
 #define LOCK_CHECK(lock, taken)                                                                    \
 	do {                                                                                       \
@@ -47,11 +45,11 @@ struct lock {
 	} while (0)
 #endif
 
-/* The slow sides. */
+/* Slow paths. */
 bool lock_wait(struct lock *lock, uint32_t slot);
 void lock_wake(struct lock *lock);
 
-/* Takes it if that needs no waiting. */
+/* Takes the lock if it is free. */
 static inline bool lock_try(struct lock *lock, uint32_t slot)
 {
 	uint32_t free = 0;
@@ -65,7 +63,7 @@ static inline bool lock_try(struct lock *lock, uint32_t slot)
 	return true;
 }
 
-/* False: it could not be taken, which is counted. */
+/* False: timed out, which is counted. */
 static inline bool lock_take(struct lock *lock, uint32_t slot)
 {
 	return LIKELY(lock_try(lock, slot)) || lock_wait(lock, slot);
@@ -88,7 +86,7 @@ static inline bool lock_is_mine(const struct lock *lock, uint32_t slot)
 	return (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) & LOCK_OWNER) == slot + 1;
 }
 
-/* After an abandoned hook of `slot`. */
+/* Releases the lock if an abandoned hook of `slot` holds it. */
 static inline void lock_recover(struct lock *lock, uint32_t slot)
 {
 	if (!lock_is_mine(lock, slot))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking up names in the loaded objects' own tables. At start-up only, when the list of objects is the order of search:
- * the executable, what is preloaded, what they need. Behind these may be objects that a constructor has opened by dlopen:
- * nothing of theirs is found, since they may go. The tables are trusted, as ld.so trusts them.
+/* Symbol lookup in the loaded objects' own tables. At start-up only, when the list of objects is the search order: the executable,
+ * preloaded objects, their dependencies. Objects that a constructor has opened with dlopen may follow; they are not searched, since
+ * they may be unloaded. The tables are trusted, as ld.so trusts them.
  *
- * Owns: a memory of how far the list has been judged. Any thread, while what we forward to is looked up.
+ * Owns: the last object known to be from start-up. Any thread, while `next` is being filled in.
  *
- * Why not dlsym: for a name that is not there it allocates a message, and whoever defines malloc may at that moment be
- * the one who called us, inside a lock of its own. */
+ * Why not dlsym: for a missing name it allocates an error message, and the allocator may be what called us, holding its own
+ * lock. */
 #include "recorder/lookup.h"
 
 #include <elf.h>
@@ -16,9 +16,9 @@
 
 #include "recorder/sys.h"
 
-/* ld.so has added where the object lies to an address here, unless it could not write to it. An address that was moved up is not below
- * where the object lies. One that was moved down, of an object that was linked for a higher address, is closer to the section than
- * moved twice. */
+/* ld.so has relocated the addresses here, unless the section is read-only. With a positive bias, a relocated address is not below
+ * the bias. With a negative one (the object was linked for a higher address), a relocated address is closer to the section than one
+ * relocated twice. */
 const void *lookup_place(const struct libc_object *map, const Elf64_Dyn *entry)
 {
 	uintptr_t here = (uintptr_t)entry, at = entry->d_un.d_ptr, bias = libc_bias(map);
@@ -67,10 +67,10 @@ static bool same(const char *a, const char *b)
 	return *a == *b;
 }
 
-/* Whether the symbol is a definition of the name that a look-up without a version finds. */
+/* True if the symbol is a definition of the name that an unversioned lookup finds. */
 static bool is_definition(const struct lookup_tables *tables, uint32_t i, const char *name)
 {
-	enum { OLD_VERSION = 0x8000 }; /* only for programs that ask for it */
+	enum { OLD_VERSION = 0x8000 }; /* only for programs that request it */
 	const Elf64_Sym *symbol = &tables->symbols[i];
 
 	return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
@@ -109,7 +109,7 @@ static const Elf64_Sym *by_gnu_hash(const struct lookup_tables *tables, const ch
 	return NULL;
 }
 
-/* An object with the old table only: its second word is the number of symbols. */
+/* For objects with only the old hash table: its second word is the number of symbols. */
 static const Elf64_Sym *by_turn(const struct lookup_tables *tables, const char *name)
 {
 	for (uint32_t i = 0; i < tables->sysv_hash[1]; i++) {
@@ -155,7 +155,7 @@ static const char *soname(const struct libc_object *map)
 	return "";
 }
 
-/* Whether an object was loaded because another one names it. */
+/* True if another object depends on this one (DT_NEEDED, DT_AUXILIARY, DT_FILTER). */
 static bool is_needed_by(const struct libc_object *map, const struct libc_object *by)
 {
 	struct lookup_tables tables;
@@ -182,10 +182,10 @@ static bool is_needed(const struct libc_object *map)
 	return by != map;
 }
 
-/* Linked into a program without ld.so there is none: next.c then says so. */
+/* NULL in a program without ld.so: next.c reports that. */
 extern Elf64_Dyn own_dynamic[] __asm__("_DYNAMIC") __attribute__((weak, visibility("hidden")));
 
-/* The executable, if we are in another name space. */
+/* Falls back to the executable, if we are in another namespace. */
 static const struct libc_object *own_map(void)
 {
 	const struct libc_object *map = libc_first_object();
@@ -195,12 +195,12 @@ static const struct libc_object *own_map(void)
 	return map != NULL ? map : libc_first_object();
 }
 
-/* Whether the program was started with this object. Preloaded ones are needed by nobody, but stand before the first that
- * we need ourselves, libc. Behind it, the first that is needed by none before it came by dlopen. */
+/* Nobody depends on preloaded objects, but they precede the first one that we depend on, libc. After libc, the first object that no
+ * earlier one depends on was loaded by dlopen. */
 bool lookup_was_there_at_start(const struct libc_object *map)
 {
 	static const struct libc_object
-		*known; /* it and all before it were; any value that it ever had will do */
+		*known; /* it and all before it were; any older value is also valid */
 	const struct libc_object *last = __atomic_load_n(&known, __ATOMIC_RELAXED);
 	const struct libc_object *own = own_map(), *before = map;
 
@@ -220,7 +220,7 @@ bool lookup_was_there_at_start(const struct libc_object *map)
 	return last == map;
 }
 
-/* To the next object with tables before `end`; NULL: the last one. The vdso is in the list, but not searched. */
+/* Moves to the next object before `end` that has tables; end NULL: no limit. Skips the vdso. */
 static bool advance(struct lookup_search *search, const struct libc_object *end)
 {
 	for (; search->map != end; search->map = libc_next_object(search->map)) {
@@ -242,13 +242,13 @@ static void *address_of(const struct libc_object *map, const Elf64_Sym *symbol)
 		return NULL;
 	uintptr_t at = libc_bias(map) + symbol->st_value;
 
-	/* The object chooses which of several it is. */
+	/* The object's resolver selects the implementation. */
 	if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
 		at = ((uintptr_t(*)(void))at)();
 	return (void *)at;
 }
 
-/* Up to `end`, which is not searched; NULL: all. */
+/* Searches up to `end`, exclusive; NULL: all. */
 static void *find_between(const struct libc_object *map, const struct libc_object *end,
 			  const char *name)
 {
@@ -315,7 +315,7 @@ const Elf64_Sym *lookup_own(const char *name)
 	return lookup_in(own_map(), name);
 }
 
-/* It lies in front of the names. */
+/* It ends where the string table starts. */
 void lookup_own_table(uintptr_t *ret_start, uintptr_t *ret_bytes)
 {
 	struct lookup_tables tables = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions of a name among the objects that the program started with. As dlsym finds them, but without the loader:
- * no lock, no message to allocate about a name that is not there, no trace in dlerror. */
+/* Finds definitions of a name in the objects that the program started with. Like dlsym, but without the loader: no lock, no
+ * allocated error message for a missing name, no trace in dlerror. */
 #ifndef RECORDER_LOOKUP_H
 #define RECORDER_LOOKUP_H
 
@@ -10,16 +10,17 @@
 
 #include "recorder/libc/libc.h"
 
-/* The first definition in the order of search; NULL: none. */
+/* The first definition in search order; NULL: none. */
 void *lookup_first(const char *name);
 
-/* The same among the objects before ours, which are there for good: at any time. */
+/* The same among the objects before ours, which are never unloaded: usable at any time. */
 void *lookup_before(const char *name);
 
-/* The first one behind ours: what RTLD_NEXT means. */
+/* The first definition after ours, like RTLD_NEXT. */
 void *lookup_next(const char *name);
 
-/* The objects behind ours, one at a time, for many names: finding the tables of an object takes longer than a name in them. */
+/* Iterates over the objects after ours, to look up many names in each: finding
+ * an object's tables takes longer than finding a name in them. */
 struct lookup_tables {
 	const Elf64_Sym *symbols;
 	const char *names;
@@ -33,24 +34,24 @@ struct lookup_search {
 	uintptr_t vdso;
 };
 struct lookup_search lookup_behind_us(void);
-bool lookup_next_object(struct lookup_search *search); /* before the first name too */
+bool lookup_next_object(struct lookup_search *search); /* also call it before the first lookup */
 void *lookup_here(const struct lookup_search *search, const char *name);
 
-/* A function of the vdso, which is in the list and never searched; NULL: there is none. */
+/* Finds a function of the vdso, which the other searches skip; NULL: none. */
 void *lookup_vdso(const char *name);
 
-/* Our own symbol table's entry of a name that we export; NULL: there is none. */
+/* The entry in our own symbol table of a name that we export; NULL: none. */
 const Elf64_Sym *lookup_own(const char *name);
 
-/* An object's own definition of a name; NULL: it has none. */
+/* An object's own definition of a name; NULL: none. */
 const Elf64_Sym *lookup_in(const struct libc_object *map, const char *name);
 
-/* Whether the program was started with the object. */
+/* True if the object was loaded at program start. */
 bool lookup_was_there_at_start(const struct libc_object *map);
 
-/* What an entry of an object's dynamic section points to. */
+/* The address that an entry of an object's dynamic section points to. */
 const void *lookup_place(const struct libc_object *map, const Elf64_Dyn *entry);
 
-/* Where our own symbol table lies; 0 bytes: not known. */
+/* The range of our own symbol table; 0 bytes: unknown. */
 void lookup_own_table(uintptr_t *ret_start, uintptr_t *ret_bytes);
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mapped live profile and the opening of its regions.
  *
- * Owns: `memory`, and opened[], opened_bytes, used[] of the head. Invariant: [0, opened[r]) of region r is writable, and in a
- * file populated; opened[r] only grows. Two threads may open the same piece at the same time: mprotect and populate are
- * idempotent, and opened[] moves by compare-and-swap to the larger value, so no lock is held over a system call.
+ * Owns: `memory`, and opened[], opened_bytes, used[] of the header. Invariant: [0, opened[r]) of region r is writable, and
+ * populated if it is a file; opened[r] only grows. Two threads may open the same piece at the same time: mprotect and populate are
+ * idempotent, and opened[] is raised by compare-and-swap, so no lock is held across a system call.
  *
- * MADV_POPULATE_WRITE (Linux 5.14) turns "no room" in a file's tmpfs into an error here, instead of SIGBUS at the first touch; of
- * other memory it spares faults. */
+ * MADV_POPULATE_WRITE (Linux 5.14) turns a full tmpfs into an error here, instead of SIGBUS on first access; for other memory it
+ * saves page faults. */
 #include "recorder/memory.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ _Static_assert(LIVE_PAGE % ARCH_PAGE == 0, "regions are opened page by page");
 enum {
 	SLAB_MIN = 64 * 1024,
 	FILE_SLAB_MIN = 16 * 1024,
-	FILE_SLAB_PART = 4, /* of what is open already */
+	FILE_SLAB_PART = 4, /* fraction of what is already open */
 	SLAB_MAX = 2 * 1024 * 1024,
 	POPULATE_MIN = 1024 * 1024,
 	RESERVE_DEN = 8,
@@ -43,7 +43,7 @@ void memory_use(struct live_header *head, struct live_control *control)
 	}
 }
 
-/* The region of which the first piece from `at` on was given back; -1: nothing was. */
+/* Returns the first region at or after `at` that was shrunk; -1: none. */
 static int given_back_from(const char *at)
 {
 	int first = -1;
@@ -92,8 +92,8 @@ void memory_open_ahead(void)
 		memory_open(ahead[i].region, memory_opened(ahead[i].region) + ahead[i].bytes);
 }
 
-/* Only one of several threads gives back a piece: it may be the program's the next moment. Noted before it is done: a child
- * that is forked in between may keep some of it, but takes nothing from the program. */
+/* Only one of several threads releases a piece, because the program may reuse it at once. The new size is stored first: a child
+ * forked in between may keep some of the piece, but takes nothing from the program. */
 static void give_back(int region, uint64_t kept)
 {
 	uint64_t *bytes = &memory.kept_bytes[region];
@@ -108,7 +108,7 @@ static void give_back(int region, uint64_t kept)
 	sys_munmap(memory.region[region] + kept, had - kept);
 }
 
-/* Of what is kept for later, in 64ths. Somebody who opens a piece at this very moment fails, and counts that. */
+/* share: of the memory kept for later, in 64ths. A thread that opens a piece right now fails and counts that. */
 void memory_shrink(uint64_t limit_bytes)
 {
 	static const uint8_t share[LIVE_REGIONS] = {
@@ -123,15 +123,15 @@ void memory_shrink(uint64_t limit_bytes)
 
 	for (int i = 0; i < LIVE_REGIONS; i++) {
 		uint64_t kept = memory_opened(i) + limit_bytes / kept_part / 64 * share[i];
-		/* Room for a few areas at least: each block far from the others needs one. */
+		/* Keep room for at least a few areas: each block far from the others needs one. */
 		uint64_t unit = i == LIVE_LEAVES || i == LIVE_AREAS ? LIVE_LEAF_UNIT : LIVE_PAGE;
 
 		give_back(i, (kept + unit - 1) & ~(unit - 1));
 	}
 }
 
-/* Pieces grow with the region: a small program pays for small pieces, a large one makes few calls. A file's are smaller, since
- * all of it is populated. The block map and the slots are opened as they are needed. */
+/* Pieces grow with the region: a small program gets small pieces, a large one makes few calls. Those of a file are smaller, since
+ * all of it is populated. The block map and the slots are opened exactly as needed. */
 static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t bytes)
 {
 	uint64_t step = memory_is_file() ? MAX(opened / FILE_SLAB_PART, (uint64_t)FILE_SLAB_MIN)
@@ -144,7 +144,7 @@ static uint64_t piece_end(enum live_region region, uint64_t opened, uint64_t byt
 	return MIN(memory_pages(end), memory.head->region[region].bytes);
 }
 
-/* Of the program's heap, about: other threads are counting. */
+/* Approximate live bytes of the program's heap: other threads are counting. */
 static uint64_t live_bytes(void)
 {
 	uint64_t slots = memory_used(LIVE_SLOTS);
@@ -155,8 +155,8 @@ static uint64_t live_bytes(void)
 	return live > 0 ? (uint64_t)live : 0;
 }
 
-/* What new stacks and details may not take: an eighth of the budget. Where there are threads, also counters for each site once more, with
- * what belongs to it: for the thread that frees what another one has allocated. */
+/* Memory that new stacks and details may not use: an eighth of the budget. With several threads, at least enough for a second set
+ * of counters of every site, for threads that free other threads' blocks. */
 static uint64_t reserve_bytes(uint64_t budget)
 {
 	enum { FREES_BYTES = sizeof(struct live_site_counters) + sizeof(struct live_samples) + 32 };
@@ -165,9 +165,9 @@ static uint64_t reserve_bytes(uint64_t budget)
 	return MAX(budget / RESERVE_DEN, frees);
 }
 
-/* Whether the budget has room for more, without its last part if `reserve`. A heap may grow faster than the collector can
- * follow, so that its share is looked at here. Threads that open the same piece at once may all try: only the one whose
- * piece counts is charged. */
+/* True if the budget allows more, with the reserve left over if `reserve`. A heap may grow faster than the collector can follow, so
+ * its share of the heap is checked here too. Threads that open the same piece may all get here: only the one whose compare-and-swap
+ * succeeds is charged. */
 static bool has_room(uint64_t bytes, bool reserve)
 {
 	uint64_t budget = __atomic_load_n(&memory.control->budget_bytes, __ATOMIC_RELAXED);
@@ -186,8 +186,8 @@ static bool open_pages(enum live_region region, uint64_t from, uint64_t bytes, b
 	if (!sys_may(SYS_MEMORY) || !has_room(bytes, reserve) ||
 	    sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)))
 		return false;
-	/* Only a file's pages can be refused. Small pieces of others come as they are touched: most of them never are, nor are those of
-	 * the threads' tables. */
+	/* Only pages of a file can fail. Small pieces of other memory are populated
+	 * on access: most of them never are, nor are the threads' tables. */
 	return (!memory_is_file() && (bytes < POPULATE_MIN || region == LIVE_SCRATCH)) ||
 	       sys_populate(at, bytes);
 }
@@ -197,7 +197,7 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool 
 	uint64_t *opened = &memory.head->opened[region];
 	uint64_t from = __atomic_load_n(opened, __ATOMIC_ACQUIRE);
 
-	/* A child goes on in the hook that it was forked in, by a signal handler: what it opens is not open in its parent. */
+	/* A child that a signal handler forked inside a hook continues that hook: what it opens is not open in its parent. */
 	if (hook_in_new_child())
 		return false;
 	if (CHECKED && chaos_refuses_pages()) {
@@ -208,7 +208,7 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool 
 		uint64_t to = piece_end(region, from, bytes);
 
 		if (!open_pages(region, from, to - from, true)) {
-			to = memory_pages(bytes); /* perhaps just what is needed */
+			to = memory_pages(bytes); /* retry with just what is needed */
 			if (!open_pages(region, from, to - from, reserve))
 				break;
 		}
@@ -267,8 +267,8 @@ struct memory_copy memory_copy_take(void)
 	return copy;
 }
 
-/* Nothing of what is reserved stays shared: the interrupted hook may be about to use what it had opened, and so is the parent. A limit
- * may allow only what is open to be replaced. */
+/* Replaces the whole reservation: the interrupted hook may be about to use memory it has opened, and so may the parent. If a limit
+ * forbids that, replaces only what is open. */
 static void put_copy(char *at, uint64_t reserved, const char *from, uint64_t bytes)
 {
 	const int flags = PRIVATE | MAP_FIXED | MAP_NORESERVE;
@@ -289,7 +289,7 @@ void memory_copy_use(const struct memory_copy *copy)
 	for (int i = 0; i < LIVE_REGIONS; from += copy->opened[i++])
 		put_copy(memory.region[i], memory.kept_bytes[i], from, copy->opened[i]);
 	put_copy((char *)memory.head, sizeof *memory.head, copy->at, sizeof *memory.head);
-	memory.head->own.id = 0; /* nobody reads what it announces */
+	memory.head->own.id = 0; /* nobody reads this child's log */
 }
 
 void memory_copy_drop(const struct memory_copy *copy)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The recorder's memory: the mapped live profile, its regions and the budget.
  *
- * Everything the recorder ever needs is a part of one mapping, reserved without access at start-up and opened piece by
- * piece. Opening is the only system call after start-up; no lock is held meanwhile. */
+ * All recorder memory is part of one mapping, reserved without access at start-up and opened piece by piece, without holding a
+ * lock. */
 #ifndef RECORDER_MEMORY_H
 #define RECORDER_MEMORY_H
 
@@ -13,58 +13,59 @@
 #include "base/compiler.h"
 #include "format/live/live.h"
 
-/* Most of what a fork's child sets anew, and what is small and near it: a child copies each page that it writes to. */
+/* Section for most variables that a forked child resets, and small ones used with them: a child copies each page it writes to. */
 #define PROCESS_STATE __attribute__((section("heapgauge_state")))
 
-/* Addresses inside the mapping, fixed while it is in use. Written at start-up and after fork, else read only. */
+/* Addresses inside the mapping, constant while it is in use. Written at start-up and after fork, otherwise read-only. */
 struct memory {
 	struct live_header *head;
 	struct live_control *control;
 	char *region[LIVE_REGIONS];
 	uint64_t total_bytes;
-	/* Of each region when it was mapped, and what memory_shrink has left of it: what lies between may be the program's by now. */
+	/* Size of each region when it was mapped, and after memory_shrink: the program may have reused the memory in between. */
 	uint64_t reserved_bytes[LIVE_REGIONS], kept_bytes[LIVE_REGIONS];
 };
 extern HIDDEN struct memory memory;
 
-/* Whether it lies in a file, all of whose open pages are populated. */
+/* True if the profile is a file, whose open pages are all populated. */
 static inline bool memory_is_file(void)
 {
 	return memory.head->own.kept == LIVE_KEPT_FILE;
 }
 
-/* Whole pages. */
+/* Rounds up to whole pages. */
 static inline uint64_t memory_pages(uint64_t bytes)
 {
 	return (bytes + LIVE_PAGE - 1) & ~(uint64_t)(LIVE_PAGE - 1);
 }
 
-/* Takes over a mapping of head->total_bytes whose head page(s) are open. */
+/* Adopts a mapping of head->total_bytes whose header pages are open. */
 void memory_use(struct live_header *head, struct live_control *control);
 
-/* Unmaps all of it that was not given back, and its control page. */
+/* Unmaps everything that memory_shrink has not released, and the control page. */
 void memory_release(void);
 
-/* The program limits its address space: gives back what is reserved and not open, but for a sixteenth of the limit. */
+/* Call before the program limits its address space: releases reserved memory that is not open, except a sixteenth of the limit. */
 void memory_shrink(uint64_t limit_bytes);
 
-/* The program is about to give up system calls: opens some memory ahead, the last that there will be. */
+/* Call before the program gives up system calls: opens some memory ahead, the last that can be opened. */
 void memory_open_ahead(void);
 
-/* Makes [0, bytes) of the region writable. False when the budget, the region or the kernel says no; then nothing
- * changed but a health counter. Any thread. */
+/* Makes [0, bytes) of the region writable. False if the budget, the region or the kernel does not allow it; then only a health
+ * counter has changed. Any thread. */
 bool memory_open(enum live_region region, uint64_t bytes);
 
-/* The same without the reserve, the last eighth of the budget. For new stacks: once there is no memory for them they are
- * counted as [other], and that, living blocks and new threads must find some. */
+/* memory_open without the reserve, the last eighth of the budget. For new stacks: without memory they are counted as [other], but
+ * [other], live blocks and new threads must still find memory. */
 bool memory_open_above_reserve(enum live_region region, uint64_t bytes);
 
-/* In a fork's child, of its parent's memory: makes readable what the parent has opened since. The pages are shared, and what a process may
- * do with them is not: without this, what the parent counts as used need not be readable here. */
+/* In a forked child, for its parent's memory: makes pages readable that the parent has opened since. The pages are shared but their
+ * protection is not: without this, entries that the parent counts as used may be unreadable here. */
 bool memory_open_of_parent(enum live_region region, uint64_t bytes);
 
-/* A copy of all that is open, for a fork's child that goes on in a hook of its parent: taken before the fork, put in the place of the
- * parent's profile in the child, and dropped in both. at NULL: there was no memory for it, and the child goes on in the parent's. */
+/* A copy of all open memory, for a forked child that continues a hook of its parent: taken before the fork, mapped over the
+ * parent's profile in the child, and dropped in both. at NULL: no memory for it, and the child continues in the parent's
+ * profile. */
 struct memory_copy {
 	char *at;
 	uint64_t bytes, opened[LIVE_REGIONS];
@@ -73,15 +74,15 @@ struct memory_copy memory_copy_take(void);
 void memory_copy_use(const struct memory_copy *copy);
 void memory_copy_drop(const struct memory_copy *copy);
 
-/* Appends `count` entries of `entry_bytes` to a region: returns the first index, or UINT64_MAX. The entries are zero
- * and count as used from now on: a reader may see them before they are filled. Any thread. */
+/* Appends `count` entries of `entry_bytes` to a region: returns the first index, or UINT64_MAX. The entries are zero and count as
+ * used from now on: a reader may see them before they are filled in. Any thread. */
 uint64_t memory_append(enum live_region region, uint64_t count, uint64_t entry_bytes);
 
-/* Memory of the recorder's own, zeroed, 64-byte aligned, never given back. NULL when there is none. Any thread. */
+/* Allocates private memory of the recorder: zeroed, 64-byte aligned, never freed. NULL: none left. Any thread. */
 void *memory_scratch(uint64_t bytes);
 void *memory_scratch_above_reserve(uint64_t bytes);
 
-/* How many entries of a region there are, and how many bytes of it are open. Whatever they cover can be read. */
+/* Number of entries of a region, and its open bytes. Everything they cover is readable. */
 static ALWAYS_INLINE uint64_t memory_used(enum live_region region)
 {
 	return __atomic_load_n(&memory.head->used[region], __ATOMIC_ACQUIRE);
@@ -116,7 +117,7 @@ static ALWAYS_INLINE struct live_module *memory_module(uint32_t id)
 {
 	return (struct live_module *)(void *)memory.region[LIVE_MODULES] + id;
 }
-/* The address that a frame stands for; 0: none, it is of an interpreter. */
+/* The address of a frame; 0: none, it is an interpreter frame. */
 static inline uintptr_t memory_frame_address(uint32_t id)
 {
 	uint64_t frame = *memory_frame(id);
@@ -131,7 +132,7 @@ static ALWAYS_INLINE struct live_slot *memory_slot(uint32_t id)
 	return (struct live_slot *)(void *)memory.region[LIVE_SLOTS] + id;
 }
 
-/* What any slot holds, whose thread may be counting. */
+/* Live bytes of any slot; its thread may be counting. */
 static inline int64_t memory_live_of(const struct live_slot *slot)
 {
 	return (int64_t)(__atomic_load_n(&slot->bytes, __ATOMIC_RELAXED) -

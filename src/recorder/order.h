@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What orders two threads without ThreadSanitizer knowing: the allocator, which gives a block to one thread after it had it back
- * from another. What the recorder keeps for the block's address has one writer at a time because of that. Nothing in any other
- * build. The same for loads that are plain on purpose. */
+/* Tells ThreadSanitizer about an ordering it cannot see: the allocator hands a block to one thread after another thread has freed
+ * it. Because of that, the recorder's entry for the block's address has one writer at a time. No-ops in any other build. Also
+ * wraps loads that are plain on purpose. */
 #ifndef RECORDER_ORDER_H
 #define RECORDER_ORDER_H
 
@@ -10,15 +10,15 @@
 #ifdef __SANITIZE_THREAD__
 void __tsan_release(void *address);
 void __tsan_acquire(void *address);
-/* By its page: the next block there may begin a little further on, and have the same place in the block map. Of the block itself
- * everything is forgotten when it is freed. */
+/* Keyed by page: the next block there may start a little later and use the same word of the block map. ThreadSanitizer forgets
+ * the state of the block itself on free. */
 extern char order_page[1 << 16];
 #define ORDER_PAGE(block) (&order_page[(uintptr_t)(block) >> 12 & 0xffff])
-/* The allocator is about to have the block back; it has given one out. */
+/* Before a block goes back to the allocator; after the allocator has returned one. */
 #define ORDER_GIVES(block) __tsan_release(ORDER_PAGE(block))
 #define ORDER_GETS(block) __tsan_acquire(ORDER_PAGE(block))
-/* A word that others write atomically, where nothing depends on when it is seen. Elsewhere a plain load: compilers do not compare
- * with memory what they had to load atomically, and on the way of every call that would be one instruction each. */
+/* Loads a word that others write atomically, if it does not matter when a change is seen. A plain load in other builds: compilers
+ * do not fold an atomic load into a comparison with memory, which would cost one instruction per load on the fast path. */
 #define ORDER_LOAD(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
 #else
 #define ORDER_LOAD(word) (word)

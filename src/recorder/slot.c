@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots and the thread log.
  *
- * Owns: LIVE_SLOTS, LIVE_THREADS, and struct slot with its table and walk in scratch memory. A slot whose thread has
- * ended is inherited by the next thread that needs one, so that 10^4 short threads cost a handful of slots and no
- * destructor is needed. Counters are the thread's own: a thread that inherits a slot begins with none. Where there are very many
- * threads, or no memory, it goes on with the counters of the thread before, and the log says so.
- * Invariant: a slot is its owner's from the swap of live_slot.tid on. */
+ * Owns: LIVE_SLOTS, LIVE_THREADS, and struct slot with its table and walk in scratch memory. The next thread that needs a slot
+ * inherits one whose thread has ended, so that 10^4 short-lived threads need only a handful of slots and no destructor. Counters
+ * are per thread: a thread that inherits a slot starts with none. With very many threads, or without memory, it continues with
+ * the previous thread's counters, and the log says so. Invariant: a slot belongs to its owner from the compare-and-swap of
+ * live_slot.tid on. */
 #include "recorder/slot.h"
 
+#include "recorder/api/pool_words.h"
 #include "recorder/python/stack.h"
 
 #include <errno.h>
@@ -22,11 +23,11 @@
 #include "recorder/unwind/walk.h"
 
 enum {
-	SCANS_PER_THREAD = 4,  /* slots checked for an ended thread, when one registers */
+	SCANS_PER_THREAD = 4,  /* slots checked for an ended thread per registration */
 	SLOT_STRIDE = 1 << 12, /* pointers per page of the directory */
 	SLOT_PAGES = SLOT_LIMIT / SLOT_STRIDE,
-	OWN_COUNTERS = 1024, /* so many threads have counters of their own ... */
-	OWN_NAMED = 8192,    /* ... and so many if the thread before has another name */
+	OWN_COUNTERS = 1024, /* this many threads have their own counters ... */
+	OWN_NAMED = 8192,    /* ... and this many if the slot's previous thread had another name */
 };
 
 __thread struct thread_state thread_state
@@ -34,10 +35,10 @@ __thread struct thread_state thread_state
 
 const struct slot_tags tags_none = { .near = { [0 ... TAGS_NEAR - 1] = { .key = TAGS_NOTHING } } };
 
-/* struct slot of a slot id; pages are made as needed and never given back. */
+/* struct slot by slot id; pages are allocated as needed and never freed. */
 static PROCESS_STATE struct slot **directory[SLOT_PAGES];
 static PROCESS_STATE uint32_t
-	scan_from; /* where the next scan for an ended thread begins; relaxed */
+	scan_from; /* where the next scan for an ended thread starts; relaxed */
 
 void slot_reset(void)
 {
@@ -46,7 +47,7 @@ void slot_reset(void)
 	scan_from = 0;
 }
 
-/* The directory's place for an id, made if need be. NULL: no memory. */
+/* Returns the directory entry of an id, allocating its page if needed. NULL: no memory. */
 static struct slot **place_of(uint32_t id)
 {
 	struct slot ***page = &directory[id / SLOT_STRIDE % SLOT_PAGES];
@@ -69,11 +70,11 @@ static struct slot **place_of(uint32_t id)
 static bool has_ended(uint32_t tid, int my_tid)
 {
 	if (tid == (uint32_t)my_tid)
-		return true; /* my number was theirs */
+		return true; /* the kernel reused its thread id for us */
 	return sys_call3(SYS_tgkill, sys_getpid(), (long)tid, 0) == -ESRCH;
 }
 
-/* A slot whose thread has ended, claimed for the caller; NULL: none found among a few. */
+/* Claims a slot whose thread has ended; NULL: none among the few checked. */
 static struct slot *inherit(int my_tid)
 {
 	uint64_t used = memory_used(LIVE_SLOTS);
@@ -94,7 +95,7 @@ static struct slot *inherit(int my_tid)
 	return NULL;
 }
 
-/* Site counters of a thread for what finds no place elsewhere. */
+/* Allocates a thread's [other] site counters, one per kind. */
 static bool make_others(struct slot *slot, uint32_t thread)
 {
 	uint64_t first =
@@ -116,7 +117,7 @@ static bool make_others(struct slot *slot, uint32_t thread)
 
 static bool scratch_allocate(struct slot *slot, uint32_t limit)
 {
-	/* Small ones first, in the slot's own pages. */
+	/* Small ones first, so that they share the slot's pages. */
 	slot->ranges = memory_scratch(sizeof *slot->ranges);
 	slot->cfi = memory_scratch(sizeof *slot->cfi);
 	slot->site_counters = table_new(TABLE_FIRST);
@@ -128,12 +129,12 @@ static bool scratch_allocate(struct slot *slot, uint32_t limit)
 		return false;
 	slot->walk = walk_place(walk, limit);
 	slot->cache_memory = stack_cache_memory(slot->id);
-	slot->tags = (struct slot_tags *)&tags_none; /* never written: nothing in it is found */
+	slot->tags = (struct slot_tags *)&tags_none; /* never written: lookups in it find nothing */
 	return true;
 }
 
-/* The next number of the thread log; UINT64_MAX: there is none. Half of the log is for new slots, who cannot do without:
- * there are fewer of them than that. */
+/* Returns the next number of the thread log; UINT64_MAX: none left. Half of the log is for new slots, which need a number: there
+ * are fewer slots than that. */
 static uint64_t next_number(bool inherited)
 {
 	uint64_t room = memory.head->region[LIVE_THREADS].bytes / sizeof(struct live_thread);
@@ -165,7 +166,7 @@ static struct slot *make(int my_tid)
 	return slot;
 }
 
-/* Whether a thread that inherits a slot may have counters of its own. */
+/* True if a thread that inherits a slot may get its own counters. */
 static bool may_begin_anew(const struct slot *slot, uint32_t number)
 {
 	const char *name = memory_thread(number)->name;
@@ -179,16 +180,17 @@ static bool may_begin_anew(const struct slot *slot, uint32_t number)
 					 count * sizeof(struct live_site_counters));
 }
 
-/* Everything that leads to the site counters of the thread before. */
+/* Drops every reference to the previous thread's site counters. */
 static void forget_site_counters(struct slot *slot)
 {
 	table_clear(&slot->site_counters);
 	stack_cache_forget(slot);
 	tags_forget_visits(slot);
 	python_forget(slot);
+	pool_near_forget(slot);
 }
 
-/* The counters of a thread that inherits a slot. */
+/* Gives a thread that inherits a slot its own counters, if possible. */
 static void inherit_counters(struct slot *slot, uint32_t number)
 {
 	if (may_begin_anew(slot, number) && make_others(slot, number))
@@ -277,7 +279,7 @@ COLD uint32_t slot_counters(struct slot *slot, uint64_t key, uint32_t site, enum
 	return (uint32_t)id;
 }
 
-/* The counters of whose block it is. NULL: there are no more places, or no memory. */
+/* Returns the freer's counters for blocks of an owner. NULL: all entries are taken, or no memory. */
 static uint64_t *count_of_owner(struct live_thread *freer, uint32_t owner, uint32_t kind)
 {
 	if (freer->owners == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one door to the kernel. Raw system calls: they cannot be interposed, take no lock and leave errno alone.
- * Each returns the kernel's value: negative is -errno. */
+/* The only access to the kernel. Raw system calls: they cannot be interposed, take no lock and leave errno alone. Each
+ * returns the kernel's value: negative is -errno. */
 #ifndef RECORDER_SYS_H
 #define RECORDER_SYS_H
 
@@ -16,7 +16,7 @@
 #include "recorder/checks/chaos.h"
 #include "recorder/checks/check.h"
 
-/* That no lock is held meanwhile. A test may have its own. */
+/* Checks that no lock is held meanwhile. Tests may override it. */
 #ifndef SYS_CHECK
 #define SYS_CHECK(number)                                                                          \
 	do {                                                                                       \
@@ -40,7 +40,7 @@ static inline long sys_call3(long nr, long a, long b, long c)
 	return sys_call6(nr, a, b, c, 0, 0, 0);
 }
 
-/* What the kernel passed to the process at its start; 0: nothing, which libc makes an error of. */
+/* A value of the auxiliary vector; 0: not present, for which libc sets errno. */
 static inline uintptr_t sys_auxiliary(unsigned long type)
 {
 	int before = errno;
@@ -52,31 +52,31 @@ static inline uintptr_t sys_auxiliary(unsigned long type)
 
 static inline int sys_failed(long ret)
 {
-	enum { ERRNO_MAX = 4095 }; /* of the kernel */
+	enum { ERRNO_MAX = 4095 }; /* the kernel's limit */
 
 	return (unsigned long)ret >= (unsigned long)-ERRNO_MAX;
 }
 
-/* Our system calls by what they are for. Before the program gives up some of its own (seccomp), those groups are marked as
- * forbidden, of which one call would harm it; from then on none of them is made, whatever it costs. */
+/* Our system calls by purpose. Before the program gives up system calls (seccomp), every group with a call that would harm
+ * it is marked as forbidden; from then on we make no call of that group, whatever it costs. */
 enum sys_group {
 	SYS_MEMORY = 1,	 /* opening the next piece of memory */
-	SYS_PROBE = 2,	 /* whether a page can be read */
-	SYS_THREADS = 4, /* what a thread's first call needs */
-	SYS_OTHERS = 8,	 /* programs that it starts, children, libraries, limits */
-	SYS_WAIT = 16,	 /* for a lock whose owner has no processor */
-	SYS_READ = 32,	 /* this process' own memory, where it may not be there */
+	SYS_PROBE = 2,	 /* checking whether a page is readable */
+	SYS_THREADS = 4, /* a thread's first call */
+	SYS_OTHERS = 8,	 /* exec, children, libraries, limits */
+	SYS_WAIT = 16,	 /* waiting for a lock whose owner is not running */
+	SYS_READ = 32,	 /* reading our own memory at addresses that may be unmapped */
 	SYS_ALL = 63,
 };
 extern unsigned sys_forbidden;
 
-/* groups: enum sys_group, as bits. */
+/* groups: bits of enum sys_group. */
 static inline bool sys_may(unsigned groups)
 {
 	return !(__atomic_load_n(&sys_forbidden, __ATOMIC_RELAXED) & groups);
 }
 
-/* Not in the headers that we build with, or not under a name that can be used. */
+/* Missing in the headers that we build with, or their names are unusable. */
 enum {
 	SYS_POPULATE_WRITE = 23, /* madvise, Linux 5.14 */
 	SYS_WIPE_ON_FORK = 18,	 /* madvise, Linux 4.14 */
@@ -103,8 +103,8 @@ static inline long sys_madvise(void *at, size_t bytes, int advice)
 	return sys_call3(SYS_madvise, (long)at, (long)bytes, advice);
 }
 
-/* Has the pages of a writable range now: "no memory" is an error here, and no SIGBUS at the first touch. An older kernel
- * (before 5.14) does not know how, and pages come by themselves. */
+/* Populates a writable range now: lack of memory is an error here instead of SIGBUS on first access. Kernels before 5.14
+ * cannot; there the pages are populated on access. */
 static inline bool sys_populate(void *at, size_t bytes)
 {
 	enum { EINVAL_ = 22 };
@@ -148,8 +148,8 @@ static inline int sys_getpid(void)
 	return (int)sys_call3(SYS_getpid, 0, 0, 0);
 }
 
-/* Whether the page at `address` can be read, without touching it: the kernel reads the new mask before it checks
- * `how`, which no kernel knows. EFAULT = not readable, EINVAL = readable. */
+/* True if the page at `address` is readable, without touching it: the kernel reads the new mask before it checks `how`,
+ * which is invalid. EFAULT = not readable, EINVAL = readable. */
 static inline int sys_readable(uintptr_t address)
 {
 	enum { EINVAL_ = 22, SIGSET_BYTES = 8 };

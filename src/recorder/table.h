@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table of ids in scratch memory: open addressing, 32 bits of the hash beside each id, so that neither a lookup
- * into a full place nor growing has to read what the id stands for. An outgrown table is left behind: together they are
- * smaller than the living one. Locks, and what the ids mean, are the owner's affair. */
+/* A hash table of ids in scratch memory: open addressing, with 32 bits of the hash beside each id, so that neither probing nor
+ * growing reads the objects that the ids denote. Outgrown tables are never freed; together they are smaller than the current
+ * one. The owner provides locking and knows what the ids mean. */
 #ifndef RECORDER_TABLE_H
 #define RECORDER_TABLE_H
 
@@ -11,7 +11,7 @@
 #include "recorder/memory.h"
 
 struct table_entry {
-	uint32_t tag; /* of the hash */
+	uint32_t tag; /* upper half of the hash */
 	uint32_t id;  /* 0 = empty */
 };
 
@@ -22,14 +22,14 @@ struct table {
 
 enum { TABLE_FIRST = 256 };
 
-/* An empty one; entry is NULL if there is no memory. */
+/* Returns an empty table; entry is NULL if there is no memory. */
 static inline struct table table_new(uint64_t size)
 {
 	return (struct table){ .entry = memory_scratch(size * sizeof(struct table_entry)),
 			       .mask = (uint32_t)(size - 1) };
 }
 
-/* Empties it, in its place. */
+/* Empties it in place. */
 static inline void table_clear(struct table *table)
 {
 	__builtin_memset(table->entry, 0, (table->mask + 1ull) * sizeof *table->entry);
@@ -41,7 +41,7 @@ static inline uint32_t table_tag(uint64_t hash)
 	return (uint32_t)(hash >> 32);
 }
 
-/* Goes through all entries with the tag: while (table_next(...)) { is it this id? } *place begins as table_tag(hash). */
+/* Iterates over the entries with a tag: while (table_next(...)) { is it this id? } *place starts as table_tag(hash). */
 static ALWAYS_INLINE uint32_t table_next(const struct table *table, uint32_t tag, uint32_t *place)
 {
 	for (;;) {
@@ -54,7 +54,7 @@ static ALWAYS_INLINE uint32_t table_next(const struct table *table, uint32_t tag
 	}
 }
 
-/* A table that another thread may be changing, for lookups: what is not found in the view may be in the table all the same. */
+/* A view for lookups while another thread may change the table: it may miss an id that is in the table. */
 static inline struct table table_view(const struct table *table)
 {
 	struct table view = { .mask = __atomic_load_n(&table->mask, __ATOMIC_ACQUIRE) };
@@ -70,14 +70,14 @@ static inline void table_put(struct table *table, uint32_t tag, uint32_t id)
 	RECORDER_CHECK(id != 0 && table->used < table->mask);
 	while (__atomic_load_n(&table->entry[i].id, __ATOMIC_RELAXED) != 0)
 		i = (i + 1) & table->mask;
-	/* A hook may be left in between (siglongjmp): with fewer counted than there are, the table would fill up and a search
-	 * in it never end. */
+	/* Count first: siglongjmp may abandon a hook in between, and with too
+	 * low a count the table would fill up and a search would never end. */
 	__atomic_store_n(&table->used, table->used + 1, __ATOMIC_RELAXED);
 	table->entry[i].tag = tag;
 	__atomic_store_n(&table->entry[i].id, id, __ATOMIC_RELEASE);
 }
 
-/* Whether every entry is reached from where its tag belongs, and there are as many as are counted. */
+/* True if every entry is reachable from its tag's home position and the count is right. */
 static inline bool table_check(const struct table *table)
 {
 	uint32_t filled = 0;
@@ -95,14 +95,14 @@ static inline bool table_check(const struct table *table)
 	return filled == table->used && filled <= table->mask;
 }
 
-/* Three quarters are filled; without memory seven eighths. */
+/* Tables grow when three quarters full; without memory they are filled to seven eighths. */
 static inline bool table_is_full(const struct table *table)
 {
 	return table->used >= (table->mask + 1) / 8 * 7;
 }
 
-/* A larger table for `more` further ids, which table_move then fills; its entry is NULL if there is no need, or no
- * memory, which comes from `scratch`. Two steps, because memory is allocated before a lock is taken. */
+/* Returns a larger table with room for `more` further ids, to be filled by table_move; its entry is NULL if none is needed, or
+ * if `scratch` has no memory. Two steps, because memory is allocated before a lock is taken. */
 typedef void *table_scratch(uint64_t bytes);
 static inline struct table table_larger(const struct table *table, uint64_t more,
 					table_scratch *scratch)
@@ -118,7 +118,7 @@ static inline struct table table_larger(const struct table *table, uint64_t more
 			       .mask = (uint32_t)(size - 1) };
 }
 
-/* The mask last: a lookup without a lock never has one that is larger than its entries are many. */
+/* Stores the mask last: a lookup without the lock never uses a mask larger than its entries. */
 static inline void table_replace(struct table *table, struct table larger)
 {
 	__atomic_store_n(&table->entry, larger.entry, __ATOMIC_RELEASE);

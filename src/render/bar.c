@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bars. Their width depends on the screen alone and not on what else is in the row, so that bars of
- * two reports can be compared. Pure.
+ * Bars. Their width depends only on the screen and not on the rest of the row, so that bars of two
+ * reports are comparable. Pure.
  */
 #include "render/bar.h"
 
 #include "base/compiler.h"
 
 enum {
-	BAR_COLUMNS = 40, /* where nobody knows how wide the screen is */
+	BAR_COLUMNS = 40, /* if the screen width is unknown */
 	BAR_COLUMNS_MIN = 10,
 	BAR_COLUMNS_MAX = 60,
-	BESIDE_COLUMNS = 60, /* what is left for the other columns */
+	BESIDE_COLUMNS = 60, /* reserved for the other columns */
 	SERIES_COLUMNS = 32,
 };
 
@@ -42,7 +42,7 @@ void bar_append(struct buffer *out, struct result_share share, const struct rend
 		buffer_char(out, '#');
 }
 
-/* The largest of the numbers that fall into one column. */
+/* The maximum of the numbers that fall into one column. */
 static int64_t most_of(struct result_numbers series, size_t column, size_t columns)
 {
 	size_t from = series.count * column / columns;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A share as a bar: of block characters in eighths of a column, or of '#' where the screen has only ASCII. */
+/* A share as a bar: block characters in eighths of a column, or '#' if the screen supports only ASCII. */
 #ifndef RENDER_BAR_H
 #define RENDER_BAR_H
 
 #include "analysis/result/result.h"
 #include "render/renderers.h"
 
-/* How wide the whole is on this screen. */
+/* The width of a full bar on this screen. */
 size_t bar_columns(const struct render_options *options);
-/* Nothing if the part or the whole is 0; a part that is there is never shown as nothing. */
+/* Appends nothing if the part or the whole is 0; a non-zero part is always visible. */
 void bar_append(struct buffer *out, struct result_share share,
 		const struct render_options *options);
 
-/* The largest of each part of a series as one of eight heights, or of three in ASCII; the largest of all is the highest. */
+/* A sparkline: the maximum of each part of a series in eight heights (three in ASCII), relative to the overall
+ * maximum. */
 void series_append(struct buffer *out, struct result_numbers series,
 		   const struct render_options *options);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which rows have siblings is found in one pass from the last row to the first: a row has a later
- * sibling if its depth was met again before anything less deep. A second pass from the first to the
- * last finds earlier ones the same way.
+ * Siblings are found in one pass from the last row to the first: a row has a later sibling if the
+ * same depth occurs again before a smaller one. A second pass from the first to the last finds
+ * earlier siblings in the same way.
  */
 #include "render/branches.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines that lead to the rows of a tree:
+ * The lines that connect the rows of a tree:
  *
  *	main
  *	├ serve
- *	│ parse          an only child goes on below its parent
+ *	│ parse          an only child is not indented
  *	└ load
  *
- * Rows come in preorder; only their depths are known. A level is indented only where it branches, so that forty calls
- * in a row do not leave the screen.
+ * Rows are in preorder; only their depths are known. A level is indented only where it branches, so that a chain of
+ * forty calls stays on the screen.
  */
 #ifndef RENDER_BRANCHES_H
 #define RENDER_BRANCHES_H
@@ -21,8 +21,8 @@
 #include "util/buffer.h"
 
 struct branches {
-	uint8_t *rows;	 /* one for each row: only child, one of several, the last of several */
-	uint8_t *levels; /* the same of the row's ancestors and itself, by depth */
+	uint8_t *rows;	 /* by row: only child, one of several, or last of several */
+	uint8_t *levels; /* the same for the row and its ancestors, by depth */
 	size_t level_count;
 	bool utf8;
 };
@@ -31,7 +31,7 @@ struct branches {
 int branches_init(struct branches *branches, const struct result_table *table, bool utf8);
 void branches_release(struct branches *branches);
 
-/* What stands before the row's name. Rows must be asked for in order; any number of times from the first. */
+/* Appends the lines before the row's name. Call in row order; restarting at the first row is allowed. */
 void branches_append(struct branches *branches, const struct result_table *table, size_t row,
 		     struct buffer *out);
 

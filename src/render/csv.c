@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results as CSV (RFC 4180 with plain newlines): the table alone, one line of names, then one line for each row. What
- * is a list or a record in JSON becomes one cell: a stack from the outermost frame inwards with ';' between, bars
- * as low-high:count, records as name=value. Numbers are exact. A column of estimates is followed by one of
- * their standard errors, called NAME_error; of a bar it is behind a '~'.
+ * Results as CSV (RFC 4180 with plain newlines): only the table, a line of names, then a line per row. Lists and
+ * records become one cell: a stack from the outermost frame inwards separated by ';', bars as low-high:count, records
+ * as name=value. Numbers are exact. A column of estimates is followed by one of their standard errors, NAME_error;
+ * that of a bar follows a '~'.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "render/renderers.h"
 #include "util/cleanup.h"
 
-/* A text in quotes where it needs them; a quote in it is doubled. */
+/* Quotes a text if necessary; quotes inside are doubled. */
 static void append_quoted(struct buffer *b, const char *text)
 {
 	if (!text[strcspn(text, ",\"\r\n")]) {
@@ -31,7 +31,7 @@ static void append_quoted(struct buffer *b, const char *text)
 static void append_frames(struct buffer *b, struct result_frames frames)
 {
 	for (size_t i = frames.count; i > 0; i--) {
-		/* A ';' in a name would be taken for the end of it. */
+		/* A ';' in a name would end the frame. */
 		for (const char *c = frames.at[i - 1]->function; *c; c++)
 			buffer_char(b, *c == ';' ? ':' : *c);
 		if (i > 1)
@@ -110,12 +110,12 @@ static void append_plain(struct buffer *b, const struct result_value *v)
 			buffer_printf(b, "%s%" PRId64, i ? ";" : "", v->numbers.at[i]);
 		break;
 	case UNIT_BAR:
-	case UNIT_PERCENT: /* for people only: part and whole are there */
+	case UNIT_PERCENT: /* for people only: part and whole are other columns */
 		break;
 	}
 }
 
-/* Nodes by name and parent, both by number of line: what a picture is made of, for who makes it elsewhere. */
+/* One line per node, with its index and its parent's: the data of a flame graph, for other tools. */
 static int render_nodes(const struct result_nodes *n, struct render_output *out,
 			struct error *error)
 {
@@ -160,7 +160,7 @@ static void append_names(struct buffer *b, const struct result_table *t, const b
 	buffer_char(b, '\n');
 }
 
-/* `cell` is room for one value after the other. */
+/* `cell` is scratch space for one value at a time. */
 static void append_row(struct buffer *b, const struct result_table *t, size_t row,
 		       const bool *estimated, struct buffer *cell)
 {

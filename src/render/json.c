@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results as JSON: the head's fields, then the table as a list of objects under its name. Keys are
- * the names of fields and columns; a column without a name is for people only and left out, and so
- * are the sentences. Numbers are exact integers; the standard error of an estimate is
- * behind it under its name and "_error", in every row of a column that has one anywhere.
+ * Results as JSON: the fields of the head, then the table as a list of objects under its name. Keys
+ * are the names of fields and columns; a column without a name is for people only and omitted, and
+ * so are the sentences. Numbers are exact integers; the standard error of an estimate follows it as
+ * NAME_error, in every row of a column that has any estimate.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,18 +16,18 @@
 #include "util/vector.h"
 
 /*
- * A stack is a list of numbers, and each frame is written once, behind the table: a hundred thousand
- * stacks share some ten thousand frames.
+ * A stack is a list of numbers, and each frame is written once, after the table: a hundred thousand
+ * stacks share about ten thousand frames.
  */
 struct writer {
 	struct json json;
-	uint32_t *numbers; /* by a frame's id: its index in "frames" + 1 */
+	uint32_t *numbers; /* by frame id: its index in "frames" + 1 */
 	size_t number_count;
 	VECTOR(const struct result_frame *) frames;
 	bool failed;
 };
 
-/* More rows than this are for programs only: no spaces between them. */
+/* Larger tables are for programs only and written without spaces. */
 enum { PRETTY_ROWS = 200 };
 
 static void write_value(struct writer *w, const struct result_value *value);
@@ -85,6 +85,7 @@ static int write_frame_table(struct writer *w, struct render_output *out, struct
 		json_field_bool(j, "inlined", f->inlined);
 		json_field_bool(j, "address_exact", f->address_exact);
 		json_field_bool(j, "runtime_frame", f->runtime_frame);
+		json_field_string(j, "language", f->language);
 		json_end_object(j);
 		if (render_flush(out, false, error) < 0)
 			return -1;
@@ -93,7 +94,7 @@ static int write_frame_table(struct writer *w, struct render_output *out, struct
 	return 0;
 }
 
-/* Three digits say all that a standard error can. */
+/* Three digits are enough for a standard error. */
 static void write_error(struct json *j, double error)
 {
 	char text[32];
@@ -161,7 +162,7 @@ static void write_value(struct writer *w, const struct result_value *value)
 		json_bool(j, value->flag);
 		break;
 	case UNIT_BAR:
-	case UNIT_PERCENT: /* columns of it have no name; part and whole are elsewhere */
+	case UNIT_PERCENT: /* such columns have no name; part and whole are elsewhere */
 		json_null(j);
 		break;
 	case UNIT_FRAMES:
@@ -187,7 +188,7 @@ static void write_value(struct writer *w, const struct result_value *value)
 	}
 }
 
-/* The name is a key of this object, with "_error" behind it. */
+/* Writes the error under the key NAME_error of this object. */
 static void write_error_of(struct writer *w, const char *name, const struct result_value *value)
 {
 	struct json *j = &w->json;
@@ -257,6 +258,7 @@ static void write_names(struct json *j, const struct result_nodes *n)
 		json_field_string(j, "file", f->file);
 		json_field_u64(j, "line", f->line);
 		json_field_bool(j, "inlined", f->inlined);
+		json_field_string(j, "language", f->language);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -278,7 +280,7 @@ static int write_errors(struct writer *w, const char *key, const float *errors, 
 	return 0;
 }
 
-/* One of both, by node. */
+/* Writes whichever array is not NULL, by node. */
 static int write_numbers(struct writer *w, const char *key, const int32_t *small,
 			 const int64_t *large, size_t count, struct render_output *out,
 			 struct error *error)

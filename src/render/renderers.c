@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TABLE of output formats, and how their output leaves.
+ * The TABLE of output formats, and the output buffer.
  *
- * A renderer appends to the output's buffer and calls render_flush between rows; at its end it calls
- * it once more with `all`. So the memory for output is bounded, whatever the size of the result.
+ * A renderer appends to the output's buffer and calls render_flush between rows, and at the end once
+ * more with `all`. So the memory for output is bounded, regardless of the size of the result.
  */
 #include "render/renderers.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Result -> text, JSON or CSV. A renderer is one file and one row in renderers.c, and knows no view. */
+/* Renders a result as text, JSON or CSV. A renderer is one file and one row in renderers.c, and independent of views. */
 #ifndef RENDER_RENDERERS_H
 #define RENDER_RENDERERS_H
 
@@ -11,30 +11,31 @@
 #include "util/buffer.h"
 #include "util/error.h"
 
-/* Everything the output depends on besides the result: plain values, so that tests can fix them. */
+/* Everything that the output depends on besides the result: plain values, so that tests can fix them. */
 struct render_options {
 	bool exact_bytes;    /* 224395264 instead of 214.0 MiB */
-	unsigned columns;    /* width to stay within where cutting a name helps; 0: no limit */
-	size_t stack_frames; /* of a stack shown to people; 0: all */
-	bool colours;	     /* escape sequences are understood */
-	bool utf8;	     /* else ASCII only, but for what stands in names */
-	bool terminal; /* the output goes to one as it is: nothing in it may do more than be seen */
+	unsigned columns;    /* line width, kept by cutting names where possible; 0: no limit */
+	size_t stack_frames; /* maximum frames of a stack in text output; 0: all */
+	bool colours;	     /* the output supports escape sequences */
+	bool utf8;	     /* else ASCII only, except in names */
+	bool terminal;	     /* the output is a terminal: text must not be interpreted as control
+			      * codes */
 };
 
-/* Where the output goes, piece by piece: a result may be far larger than its text should be in memory. */
+/* The destination, written incrementally: the text of a result may be too large for memory. */
 struct render_output {
 	struct buffer buffer;
-	bool printable; /* what is not text is replaced as it leaves: for formats without colours */
+	bool printable; /* replaces unprintable characters on output: for formats without colours */
 	/* Writes all bytes; 0, or -1 with the error set. */
 	int (*write)(void *context, struct span bytes, struct error *error);
 	void *context;
 };
 
-/* Hands on what is in the buffer if that is much, or if `all`. 0, or -1 if writing or memory failed. */
+/* Writes the buffer if it is large, or if `all`. 0, or -1 if writing failed or out of memory. */
 int render_flush(struct render_output *out, bool all, struct error *error);
 
-/* By column: whether any of its values is an estimate, so that all rows show how far it may be off. For free(); NULL if
- * out of memory. */
+/* By column: whether any of its values is an estimate, so that all rows show an error. Owned by the caller (free); NULL
+ * if out of memory. */
 bool *render_estimated(const struct result_table *table);
 
 typedef int renderer_run(const struct result *result, const struct render_options *options,
@@ -43,12 +44,12 @@ typedef int renderer_run(const struct result *result, const struct render_option
 struct renderer {
 	const char *name;
 	const char *help; /* one line, no full stop */
-	/* Returns 0, or -1 with the error set. NULL: made of more than one result, by the command. */
+	/* Returns 0, or -1 with the error set. NULL: the command combines several results. */
 	renderer_run *run;
-	size_t default_limit; /* rows if nobody says; SIZE_MAX: all */
+	size_t default_limit; /* default number of rows; SIZE_MAX: all */
 };
 
-/* Ends with a row whose name is NULL; the first is the default. */
+/* Terminated by a row whose name is NULL; the first is the default. */
 extern const struct renderer renderers[];
 const struct renderer *renderer_find(const char *name);
 

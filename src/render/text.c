@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results for people: the sentences, then the table, then what is missing, each note behind a "!".
+ * Results for people: the sentences, then the table, then notes on what is missing, marked by "!".
  *
  *   headline
  *
@@ -8,11 +8,11 @@
  *
  *     HEADING   HEADING
  *      number    number
- *       a stack, one frame to a line, if the table has one
+ *       a stack, one frame per line, if the table has one
  *
  *     ! note
  *
- * Numbers are right-aligned, texts left. Nothing is left out without a line that says so.
+ * Numbers are right-aligned, texts left-aligned. Every omission is stated in a line.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,12 +31,12 @@ enum {
 	INDENT = 2,
 	STACK_INDENT = 6,
 	COLUMNS_MAX = 64,
-	MORE_COLUMN_MAX = 56, /* `more` does not start farther right; it then follows at once */
-	LAST_COLUMN_MAX = 80, /* a text at the end of a row is cut there, or at the screen's edge */
+	MORE_COLUMN_MAX = 56, /* `more` starts at most here; else it follows immediately */
+	LAST_COLUMN_MAX = 80, /* the last text of a row is cut here, or at the screen's edge */
 	LAST_COLUMN_MIN = 20,
 };
 
-/* Characters, not bytes: names may be any UTF-8. */
+/* Counts characters, not bytes: names may be any UTF-8. */
 static size_t text_width(const char *text, size_t bytes)
 {
 	size_t width = 0;
@@ -49,7 +49,7 @@ static size_t text_width(const char *text, size_t bytes)
 	return width;
 }
 
-/* Names come from other people's binaries. */
+/* Names come from untrusted binaries. */
 static void append_safe(struct buffer *b, const char *text, const struct render_options *o)
 {
 	buffer_printable(b, text, o->terminal && !o->utf8);
@@ -125,11 +125,11 @@ static void append_value(struct buffer *b, const struct result_value *v,
 	case UNIT_SIZES:
 	case UNIT_LIFETIMES:
 	case UNIT_FIELDS:
-		break; /* not in a line */
+		break; /* not shown in a line */
 	}
 }
 
-/* The standard error behind an estimate: of a difference as such, else as a share of the number. */
+/* Appends the standard error of an estimate: absolute for a difference, else relative to the number. */
 static void append_error(struct buffer *b, const struct result_value *v,
 			 const struct render_options *o)
 {
@@ -161,7 +161,7 @@ static void append_error(struct buffer *b, const struct result_value *v,
 	append_value(b, &error, o);
 }
 
-/* A number of a sentence, and how far it may be off. */
+/* A number in a sentence, with its standard error. */
 static void append_value_error(struct buffer *b, const struct result_value *v,
 			       const struct render_options *o)
 {
@@ -199,7 +199,7 @@ static size_t label_width(const struct result *r)
 	return width;
 }
 
-/* Where `more` begins: behind the longest sentence that has one. */
+/* The column where `more` begins: after the longest sentence that has one. */
 static size_t more_column(const struct result *r, const struct render_options *o)
 {
 	struct buffer line = BUFFER_INIT;
@@ -219,7 +219,7 @@ static size_t more_column(const struct result *r, const struct render_options *o
 	return MIN(widest, (size_t)MORE_COLUMN_MAX);
 }
 
-/* How wide the numbers of aligned sentences are. */
+/* The width of the numbers of aligned sentences. */
 static size_t aligned_width(const struct result *r, const struct render_options *o)
 {
 	struct buffer number = BUFFER_INIT;
@@ -251,7 +251,7 @@ static void append_aligned(struct buffer *b, const struct result_value *value, s
 	buffer_release(&number);
 }
 
-/* Colours help the eye and carry nothing: bold for what a column or line is, yellow for what is missing. */
+/* Colours carry no information: bold for headings and labels, yellow for what is missing. */
 static void begin_style(struct buffer *b, const struct render_options *o, const char *code)
 {
 	if (o->colours)
@@ -301,12 +301,12 @@ static bool in_line(const struct result_column *c)
 	       c->unit != UNIT_LIFETIMES && c->unit != UNIT_FIELDS;
 }
 
-/* How wide the cells of a column are: as a whole, and of that the errors, which stand below each other. */
+/* The width of a column's cells, and of the errors in them, which are aligned. */
 struct widths {
 	size_t whole, error;
 };
 
-/* A command or a name at the end of a row may be longer than any screen. */
+/* A command or a name at the end of a row may be wider than the screen. */
 static void limit_last(const struct result_table *t, const struct render_options *o,
 		       struct widths widths[COLUMNS_MAX])
 {
@@ -327,7 +327,7 @@ static void limit_last(const struct result_table *t, const struct render_options
 	widths[last].whole = MIN(widths[last].whole, room);
 }
 
-/* The last text of a row, which in a tree is behind the lines that lead to it; column_count: none. */
+/* The last text column, which in a tree follows the branch lines; column_count: none. */
 static size_t name_column(const struct result_table *t)
 {
 	size_t name = t->column_count;
@@ -364,7 +364,7 @@ static void append_table_value(struct buffer *b, const struct result_table *t, s
 	}
 }
 
-/* The width of every column that is shown in a line. */
+/* Computes the width of every column that is shown in a line. */
 static void measure(const struct result_table *t, struct branches *branches,
 		    const struct render_options *o, struct widths widths[COLUMNS_MAX])
 {
@@ -391,7 +391,7 @@ static void measure(const struct result_table *t, struct branches *branches,
 	limit_last(t, o, widths);
 }
 
-/* Spaces that a line would end in are taken back. */
+/* Removes trailing spaces. */
 static void take_back_spaces(struct buffer *b)
 {
 	while (b->size && b->data[b->size - 1] == ' ')
@@ -417,7 +417,7 @@ static void append_cell(struct buffer *b, const char *text, enum result_unit uni
 		buffer_fill(b, ' ', width - own);
 }
 
-/* Which program it is stands at the end of its path. */
+/* Shortens a path from the left: the program's name is at its end. */
 static void cut_folders(struct buffer *cell, size_t width)
 {
 	const char *text = buffer_string(cell);
@@ -431,7 +431,7 @@ static void cut_folders(struct buffer *cell, size_t width)
 	cell->size -= cut - 3;
 }
 
-/* Cuts what the cell holds to `width` characters, with "..." in place of the rest. */
+/* Cuts the cell to `width` characters, ending in "...". */
 static void cut_cell(struct buffer *cell, size_t width)
 {
 	size_t at = 0;
@@ -478,7 +478,7 @@ static void append_frame(struct buffer *b, const struct result_frame *f,
 
 	buffer_fill(b, ' ', STACK_INDENT);
 	append_safe(b, f->function, o);
-	/* The location is what a person looks for: a name of a thousand characters must not hide it. */
+	/* The source location matters most: a very long name must not hide it. */
 	if (o->columns > 40 && b->size - start > o->columns - 30) {
 		b->size = start + o->columns - 33;
 		while (b->size > start && (b->data[b->size] & 0xc0) == 0x80)
@@ -504,7 +504,7 @@ static void append_stack(struct buffer *b, struct result_frames frames,
 {
 	size_t shown = frames.count;
 
-	/* One frame more costs no more than the line that says it is missing. */
+	/* One more frame takes no more space than the line about it. */
 	if (o->stack_frames && shown > o->stack_frames + 1)
 		shown = o->stack_frames;
 	for (size_t i = 0; i < shown; i++)

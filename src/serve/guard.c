@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may ask: see guard.h.
+ * Access control: see guard.h.
  *
- * The order matters: a request under a foreign name or from a foreign site is refused before its token is
- * looked at, so that no other site can spend the one that is good once. Secrets are compared in a time that
- * does not depend on where they differ.
+ * The order matters: a request with a foreign Host or from another site is refused before its token is checked, so
+ * that no other site can use up the one-time token. Secrets are compared in constant time.
  */
 #include "serve/guard.h"
 
@@ -57,7 +56,7 @@ static bool is_secret(const char *given, const char secret[GUARD_SECRET_BYTES])
 	return different == 0;
 }
 
-/* "[::1]:8080" -> "::1". False if that is no host and port. */
+/* "[::1]:8080" -> "::1". Returns false if it is not a host and port. */
 static bool host_name(const char *host, char *name, size_t room)
 {
 	bool bracket = host[0] == '[';
@@ -86,7 +85,7 @@ static bool is_address(const char *name)
 	return inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1;
 }
 
-/* The port is not compared: a forwarded one may be any. */
+/* Does not compare the port: a forwarded port may have any number. */
 static bool is_our_host(const struct guard *guard, const char *host)
 {
 	static const char *const local[] = { "localhost", "127.0.0.1", "::1" };
@@ -109,7 +108,7 @@ static bool is_own_origin(const char *origin, const char *host)
 	       strcasecmp(origin + strlen(scheme), host) == 0;
 }
 
-/* A link from elsewhere may lead to the page, but no other site may ask for anything behind it. */
+/* Another site may link to the page, but may request nothing else. */
 static bool is_own_fetch(const struct guard_request *r)
 {
 	return !r->fetch_site || strcmp(r->path, "/") == 0 ||

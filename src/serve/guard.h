@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may ask. Everybody on the machine can reach the port, and so can every web page that its user looks
- * at; so a visitor needs
+ * Access control. Every user of the machine can connect to the port, and so can every web page that they open; so a
+ * client needs
  *
- *   - the token of the printed URL, once: it becomes a cookie that scripts cannot read, and that the browser
- *     does not send along with what other sites start;
- *   - a Host that is ours, because a stranger's name can be made to point to 127.0.0.1;
+ *   - the token of the printed URL, once: it is exchanged for a cookie that scripts cannot read, and that the
+ *     browser does not send with requests from other sites;
+ *   - a Host header with our name, because an attacker's name can resolve to 127.0.0.1;
  *   - no Origin but our own.
  *
- * Texts come as the request has them, NULL where it has none. No I/O. Any thread.
+ * Strings are the headers of the request, NULL where absent. No I/O. Any thread.
  */
 #ifndef SERVE_GUARD_H
 #define SERVE_GUARD_H
@@ -19,13 +19,13 @@
 enum { GUARD_SECRET_BYTES = 33 }; /* 128 random bits in hex, and the NUL */
 
 struct guard {
-	char cookie_name[24]; /* of this server: cookies do not know ports */
+	char cookie_name[24]; /* unique to this server: cookies ignore ports */
 	char cookie[GUARD_SECRET_BYTES];
 	char token[GUARD_SECRET_BYTES];
 	char once[GUARD_SECRET_BYTES];
-	atomic_bool once_used; /* any thread; alone decides who was first */
-	const char *host;      /* what the user called us; the caller's */
-	bool any_address;      /* we listen on all of them: any number may be our name */
+	atomic_bool once_used; /* any thread; the exchange decides which request was first */
+	const char *host;      /* the name or address that the user gave; owned by the caller */
+	bool any_address;      /* we listen on all addresses: any IP address may be our Host */
 };
 
 struct guard_request {
@@ -35,16 +35,16 @@ struct guard_request {
 
 enum guard_verdict {
 	GUARD_PASS,
-	GUARD_ENTER,	/* a right token: give the cookie, and go on without the token */
+	GUARD_ENTER, /* the token is right: set the cookie, and redirect to the URL without the token */
 	GUARD_STRANGER, /* no cookie, or a wrong one */
-	GUARD_FOREIGN,	/* asked under another name, or by another site */
+	GUARD_FOREIGN,	/* another Host, or a request from another site */
 };
 
-/* False if there are no random numbers. */
+/* Returns false if the kernel provides no random numbers. */
 bool guard_init(struct guard *guard, const char *host, bool any_address);
 enum guard_verdict guard_check(struct guard *guard, const struct guard_request *request);
 
-/* 128 random bits in hex. False if the kernel gives none. */
+/* Writes 128 random bits in hex. Returns false if the kernel provides none. */
 bool guard_secret(char secret[GUARD_SECRET_BYTES]);
 
 #endif

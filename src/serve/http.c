@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the library and its functions. They are those of the header this was built with: the name of the file holds the
- * version of their interface.
+ * Loads the library and its functions. They match the header this was built with: the soname contains the version
+ * of the ABI.
  *
- * Owns the table, which is filled before the server's threads begin and never changes again.
+ * Owns the table, which is filled before the server's threads start and never changes afterwards.
  */
 #include "serve/http.h"
 
@@ -12,7 +12,7 @@
 
 struct http http;
 
-/* From a void pointer to a function's, which ISO C knows no cast for. */
+/* Converts a void pointer to a function pointer, for which ISO C has no cast. */
 #define FIND(name)                                                                                 \
 	do {                                                                                       \
 		void *found_ = dlsym(library, #name);                                              \
@@ -33,7 +33,7 @@ int http_load(struct error *error)
 		return error_set(error,
 				 "heapgauge view needs " HTTP_LIBRARY
 				 ", which cannot be loaded (%s): install libmicrohttpd12; "
-				 "'heapgauge report' answers the same questions as text",
+				 "'heapgauge report' shows the same data as text",
 				 dlerror());
 	HTTP_FUNCTIONS(FIND)
 	return 0;

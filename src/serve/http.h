@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of libmicrohttpd that a server needs, found when one begins: the library brings a TLS library with it, whose
- * start would cost every other command more than all of its own.
+ * The functions of libmicrohttpd that the server needs, loaded when a server starts: the library depends on a TLS
+ * library, whose start-up would cost every other command more than its own.
  */
 #ifndef SERVE_HTTP_H
 #define SERVE_HTTP_H
@@ -28,7 +28,7 @@ struct http {
 };
 extern struct http http;
 
-/* Before any of them is called; once is enough. -1 with the error set. */
+/* Call before any of them; repeated calls do nothing. Returns -1 with the error set. */
 int http_load(struct error *error);
 
 #endif

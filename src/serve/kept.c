@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kept answers: see kept.h. A person's session asks some hundred different things, so the list is searched from
- * end to end. The library counts who still sends an answer: one that goes from here while it is being
- * sent lives until that is done.
+ * Cached responses: see kept.h. A session makes a few hundred different requests, so a linear search is enough.
+ * libmicrohttpd counts references to a response: an evicted one lives until it has been sent.
  */
 #include "serve/kept.h"
 
@@ -51,7 +50,7 @@ char *kept_question(const struct serve_request *request)
 		sorted[i] = &request->params[i];
 	qsort(sorted, request->param_count, sizeof *sorted, compare_params);
 	buffer_text(&out, request->path);
-	/* Lengths, because a value may hold anything. */
+	/* Includes the lengths, because a value may contain any byte. */
 	for (size_t i = 0; i < request->param_count; i++)
 		buffer_printf(&out, "\n%zu:%s=%zu:%s", strlen(sorted[i]->name), sorted[i]->name,
 			      strlen(sorted[i]->value), sorted[i]->value);

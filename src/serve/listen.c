@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets that listen: see listen.h. The server behind them gets a ready descriptor, because left to itself
- * it would bind every interface of the machine.
+ * Listening sockets: see listen.h. libmicrohttpd gets a ready descriptor, because by default it would bind every
+ * interface of the machine.
  */
 #include "serve/listen.h"
 
@@ -49,7 +49,7 @@ static uint16_t port_of(int fd)
 {
 	struct sockaddr_storage bound = { 0 };
 	socklen_t size = sizeof bound;
-	struct sockaddr_in in; /* the port is at the same place for IPv6 */
+	struct sockaddr_in in; /* sin_port has the same offset for IPv6 */
 
 	if (getsockname(fd, (struct sockaddr *)&bound, &size) < 0)
 		return 0;
@@ -64,7 +64,7 @@ static int bind_tcp(const struct addrinfo *address, const char *host, uint16_t p
 	int on = 1;
 
 	if (fd < 0)
-		return error_errno(error, "cannot make a socket");
+		return error_errno(error, "cannot create a socket");
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
 	if (bind(fd, address->ai_addr, address->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
 		if (errno == EADDRINUSE)
@@ -90,7 +90,7 @@ int listen_tcp(const char *host, uint16_t port, uint16_t *ret_port, enum listen_
 	int failed = getaddrinfo(host, service, &wanted, &list);
 
 	if (failed || !list)
-		return error_set(error, "there is no address '%s' (%s)", host,
+		return error_set(error, "cannot resolve the address '%s' (%s)", host,
 				 gai_strerror(failed));
 	int fd = bind_tcp(list, host, port, error);
 
@@ -101,7 +101,7 @@ int listen_tcp(const char *host, uint16_t port, uint16_t *ret_port, enum listen_
 	return fd;
 }
 
-/* Whether the path is a socket that nobody answers at any more. */
+/* Whether the path is a stale socket: nobody listens on it any more. */
 static bool is_left_over(const struct sockaddr_un *address)
 {
 	struct stat status;
@@ -118,19 +118,19 @@ int listen_unix(const char *path, struct error *error)
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		return error_errno(error, "cannot make a socket");
+		return error_errno(error, "cannot create a socket");
 	if (strlen(path) >= sizeof address.sun_path)
 		return error_set(error, "the socket's path is longer than %zu bytes: %s",
 				 sizeof address.sun_path - 1, path);
 	memcpy(address.sun_path, path, strlen(path));
 	if (is_left_over(&address))
 		unlink(path);
-	/* Only the owner, from its first moment on: before it is bound, the mode of the descriptor is what it will have. */
+	/* Only the owner may connect, from the start: bind gives the file the mode of the descriptor. */
 	if (fchmod(fd, 0600) < 0 ||
 	    bind(fd, (const struct sockaddr *)(const void *)&address, sizeof address) < 0 ||
 	    listen(fd, BACKLOG) < 0) {
 		if (errno == EADDRINUSE)
-			return error_set(error, "%s is there already; name another --socket", path);
+			return error_set(error, "%s already exists; name another --socket", path);
 		return error_errno(error, "cannot listen on %s", path);
 	}
 	return TAKE_FD(fd);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page of web/ inside this program, and how data get into it.
+ * The page of web/, embedded in this program, and how data get into it.
  *
- * The page is one HTML file that CMake had built (HEAPGAUGE_PAGE_FILE). It has a place for data and a word where the nonce
- * of its scripts goes. Data come from recordings, whose names may be anything: what could end the script element
- * early, or begin a comment in it, is written in another way that JSON reads as the same.
+ * The page is one HTML file built by CMake (HEAPGAUGE_PAGE_FILE), with a placeholder for data and one for the nonce
+ * of its scripts. The data come from recordings, whose names may contain anything: characters that could end the
+ * script element or start a comment in it are written as JSON escapes.
  */
 #include "serve/page.h"
 

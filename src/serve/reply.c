@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers as they are sent: see reply.h.
+ * Responses as they are sent: see reply.h.
  *
- * The headers are the same for all: nothing is stored by the browser, shown inside another page, taken for another
- * type, or told to other sites. A page may run the scripts that carry its nonce, and may ask this server; no
- * more. Packing is zlib's fastest: the other end is usually on the same machine, and at worst behind ssh.
+ * All have the same headers: browsers must not store a response, frame it, guess its type, or send its address to
+ * other sites. A page may run scripts that carry its nonce and make requests to this server; nothing else.
+ * Compression uses zlib's fastest level: the client is usually on the same machine, at worst behind ssh.
  */
 #include "serve/reply.h"
 
@@ -56,7 +56,7 @@ static bool add_headers(struct MHD_Response *response, const char *type, const c
 	return added;
 }
 
-/* A response that frees the body. NULL, and the body is freed, if out of memory. */
+/* Returns a response that owns the body. Frees the body and returns NULL if out of memory. */
 static struct MHD_Response *response_of(struct buffer *body, const char *type, const char *policy)
 {
 	struct buffer taken = *body;
@@ -95,7 +95,7 @@ bool reply_header(struct reply *reply, const char *name, const char *value)
 	return http.MHD_add_response_header(reply->plain, name, value) == MHD_YES;
 }
 
-/* False if out of memory. */
+/* Returns false if out of memory. */
 static bool pack(struct span body, struct buffer *out)
 {
 	z_stream stream = { 0 };
@@ -112,7 +112,7 @@ static bool pack(struct span body, struct buffer *out)
 
 		if (!room)
 			break;
-		/* Both counts are of 32 bits, and a body may be larger. */
+		/* zlib's counts have 32 bits; a body may be larger. */
 		stream.avail_in = (uInt)MIN(body.size - fed, (size_t)1 << 30);
 		stream.next_out = room;
 		stream.avail_out = PACK_FROM_BYTES;

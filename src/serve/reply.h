@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An answer as it is sent: its bytes, plain and packed, with the headers that keep a page harmless. One thread at a time. */
+/* A response as it is sent: its bytes, plain and compressed, with security headers. One thread at a time. */
 #ifndef SERVE_REPLY_H
 #define SERVE_REPLY_H
 
@@ -11,22 +11,23 @@
 
 struct reply {
 	struct MHD_Response *plain;
-	struct MHD_Response *packed; /* NULL: not asked for yet, or it does not help */
-	struct span body;	     /* of plain, which owns it */
+	struct MHD_Response *packed; /* compressed; NULL: not needed yet, or not smaller */
+	struct span body;	     /* owned by `plain` */
 	size_t packed_bytes;
 	unsigned status;
 	const char *type; /* a literal */
-	char *policy;	  /* what the page may do: Content-Security-Policy */
+	char *policy;	  /* the Content-Security-Policy of the page */
 };
 
 extern const char reply_json[], reply_page[], reply_text[];
 
-/* Takes the body. A nonce is needed for a page only. False, and nothing is made, if out of memory. */
+/* Takes ownership of the body. Only a page needs a nonce. Returns false, with nothing made, if out of memory. */
 bool reply_make(struct reply *reply, unsigned status, const char *type, const char *nonce,
 		struct buffer *body);
-/* One more header. */
+/* Adds a header. */
 bool reply_header(struct reply *reply, const char *name, const char *value);
-/* Hands it to the connection; the reply may go right after. `accepts` is the request's Accept-Encoding, or NULL. */
+/* Queues the response; the reply may be released right after. `accepts` is the request's Accept-Encoding, or
+ * NULL. */
 enum MHD_Result reply_send(struct reply *reply, struct MHD_Connection *connection,
 			   const char *accepts);
 void reply_release(struct reply *reply);

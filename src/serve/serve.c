@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP by libmicrohttpd: see serve.h.
+ * An HTTP server on libmicrohttpd: see serve.h.
  *
- * Each connection has a thread, so that what is kept can be sent while something else is being worked out; the handler is called under
- * a lock, and whoever waited for it looks first whether the answer has come meanwhile. Everything that a
- * request says goes past the guard before the handler hears of it.
+ * Each connection has its own thread, so that cached responses are sent while another is being computed. The
+ * handler runs under a lock; a thread that waited for the lock checks the cache again first. Every request passes
+ * the guard before the handler sees it.
  */
 #include "serve/serve.h"
 
@@ -26,10 +26,10 @@
 
 enum {
 	CONNECTIONS = 256,
-	UNAUTHENTICATED_MAX = 64,      /* of these, who have not shown the token or the cookie */
+	UNAUTHENTICATED_MAX = 64,      /* of these, connections without a valid token or cookie */
 	REQUEST_BYTES = 64 * 1024,     /* URL and headers */
-	SILENCE_SECONDS = 600,	       /* longer than any answer takes */
-	KEPT_BYTES = 256 * 1024 * 1024 /* of answers */
+	SILENCE_SECONDS = 600,	       /* idle timeout: longer than any response takes */
+	KEPT_BYTES = 256 * 1024 * 1024 /* of cached responses */
 };
 
 typedef VECTOR(struct serve_param) param_vector;
@@ -81,7 +81,7 @@ static enum MHD_Result send_once(struct MHD_Connection *connection, struct reply
 	return result;
 }
 
-/* A sentence: for a person where the page would be, else for a script. */
+/* Sends an error: as text where the page would be, else as JSON for a script. */
 static enum MHD_Result refuse(struct MHD_Connection *connection, const char *path, unsigned status,
 			      const char *sentence)
 {
@@ -102,7 +102,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, const char *pat
 	return send_once(connection, &reply);
 }
 
-/* A text that is ended early would be taken for another: what would hold a NUL stays as it is. */
+/* Leaves a string that contains %00 escaped: decoded, it would be truncated to another string. */
 static size_t unescape(void *context, struct MHD_Connection *connection, char *text)
 {
 	(void)context;
@@ -140,7 +140,7 @@ static void append_encoded(struct buffer *out, const char *text)
 	}
 }
 
-/* The cookie, and the same URL without the token: it shall stay in no history. */
+/* Sets the cookie and redirects to the URL without the token, so that the token stays in no history. */
 static enum MHD_Result let_in(struct server *server, struct MHD_Connection *connection,
 			      const param_vector *params)
 {
@@ -239,7 +239,7 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
 		unauthenticated_remove(&server->unauthenticated, *socket_context);
 }
 
-/* Who has passed the guard stays as long as it likes. */
+/* A connection that passed the guard is never closed to make room for others. */
 static void welcome(struct server *server, struct MHD_Connection *connection)
 {
 	unauthenticated_admit(
@@ -260,13 +260,13 @@ static enum MHD_Result answer_get(struct server *server, struct MHD_Connection *
 	case GUARD_STRANGER:
 		return refuse(
 			connection, path, MHD_HTTP_FORBIDDEN,
-			"This browser has not been let in: open the whole URL that 'heapgauge "
-			"view' printed, with its token.");
+			"Not authorized: open the whole URL that 'heapgauge view' printed, with "
+			"its token.");
 	case GUARD_FOREIGN:
 		return refuse(
 			connection, path, MHD_HTTP_FORBIDDEN,
-			"This server answers under its own name and to its own page only: open "
-			"the URL that 'heapgauge view' printed.");
+			"Request refused, wrong Host or Origin: open the URL that 'heapgauge view' "
+			"printed.");
 	case GUARD_PASS:
 		welcome(server, connection);
 	}
@@ -288,8 +288,8 @@ static enum MHD_Result take_request(void *context, struct MHD_Connection *connec
 	(void)upload;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return refuse(connection, path, MHD_HTTP_METHOD_NOT_ALLOWED,
-			      "Nothing can be changed here: GET is all there is.");
-	/* The first call has the headers only; a body, which nobody needs, comes in those after it. */
+			      "Only GET is supported.");
+	/* The first call has only the headers; a request body, which is ignored, comes in later calls. */
 	if (!*state) {
 		*state = server;
 		return MHD_YES;
@@ -333,7 +333,7 @@ static int open_socket(struct server *server, const struct serve_options *o, str
 	return fd;
 }
 
-/* Takes the descriptor. */
+/* Takes ownership of the descriptor. */
 static int start_daemon(struct server *server, int fd, struct error *error)
 {
 	server->daemon = http.MHD_start_daemon(
@@ -368,7 +368,7 @@ struct server *serve_start(const struct serve_options *options, struct error *er
 
 	if (fd >= 0 && !guard_init(&server->guard, server->host, server->reach == LISTEN_ANY)) {
 		close(fd);
-		fd = error_set(error, "there are no random numbers to make a token of");
+		fd = error_set(error, "cannot generate a token: no random numbers");
 	}
 	if (fd >= 0) {
 		server->url = url_of(server, server->guard.token);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A web server for one person on one machine: a page, and answers to what the page asks.
+ * A web server for one user on one machine: a page, and responses to the page's requests.
  *
- * It knows HTTP and who may ask (guard.h), and nothing of questions: each request that may pass goes to
- * the handler, by one thread at a time, and what it says may be kept is not asked again. It listens on one
- * address or socket and nowhere else, and talks to nobody by itself.
+ * It handles HTTP and access control (guard.h), and knows nothing about queries: each permitted request goes to the
+ * handler, one at a time, and responses that the handler marks as cacheable are cached. It listens on one address
+ * or socket only, and opens no connections itself.
  */
 #ifndef SERVE_SERVE_H
 #define SERVE_SERVE_H
@@ -17,7 +17,7 @@
 #include "util/buffer.h"
 #include "util/error.h"
 
-/* What was asked, decoded: a name may come more than once; a value is never NULL. */
+/* A decoded parameter. A name may occur more than once; a value is never NULL. */
 struct serve_param {
 	const char *name, *value;
 };
@@ -25,21 +25,21 @@ struct serve_request {
 	const char *path;
 	const struct serve_param *params; /* in the order of the URL */
 	size_t param_count;
-	const char *nonce; /* scripts and styles of a page run only with this one */
+	const char *nonce; /* only scripts and styles with this nonce may run */
 };
 
 struct serve_answer {
-	unsigned status; /* 200 unless it is changed */
+	unsigned status; /* 200 by default */
 	bool is_page;	 /* HTML; else JSON */
-	bool keep;	 /* the same question will always have this answer */
+	bool keep;	 /* cacheable: the same request always gets this response */
 	struct buffer body;
 };
 
-/* Any thread, but one at a time. */
+/* Called on any thread, one call at a time. */
 typedef void serve_handler(void *context, const struct serve_request *request,
 			   struct serve_answer *answer);
 
-/* Makes the answer {"error": "..."}. */
+/* Sets the response to {"error": "..."}. */
 void serve_refuse(struct serve_answer *answer, unsigned status, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 
@@ -53,18 +53,19 @@ struct serve_options {
 
 struct server;
 
-/* Answers from here on. NULL, with the error set, if the address cannot be bound. */
+/* Starts to answer requests. Returns NULL with the error set if the address cannot be bound. */
 struct server *serve_start(const struct serve_options *options, struct error *error);
-/* Waits for what is being answered. */
+/* Waits for requests in progress. */
 void serve_stop(struct server *server);
 
-/* What to open, token and all. With a socket, the part behind the host: whoever forwards it chooses that. */
+/* Returns the URL to open, with the token. With a Unix socket, only the part after the host, which depends on
+ * how the socket is forwarded. */
 const char *serve_url(const struct server *server);
-/* The same, but good for one visit only: for where others might see it, such as a command line. */
+/* Returns a URL that is valid for one visit, for places where others might see it, such as a command line. */
 const char *serve_url_once(const struct server *server);
-/* Where TCP listens; 0: a socket. */
+/* Returns the TCP port; 0: a Unix socket. */
 uint16_t serve_port(const struct server *server);
-/* Whether other machines can reach it. */
+/* Whether other machines can connect to it. */
 bool serve_is_public(const struct server *server);
 
 #endif

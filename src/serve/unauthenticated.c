@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list by age. A connection is sent away by shutting its socket down: its own thread sees the end, and closes. An entry is in the list
- * only while its descriptor is open, because whoever closes it calls unauthenticated_remove before: so nobody else's
- * connection is ever shut down.
+ * A list ordered by age. A connection is dropped by shutdown() of its socket: its own thread sees the end of the
+ * stream and closes it. An entry is listed only while its descriptor is open, because unauthenticated_remove is
+ * called before the descriptor is closed; so a reused descriptor is never shut down.
  */
 #include "serve/unauthenticated.h"
 
@@ -20,7 +20,7 @@ void unauthenticated_release(struct unauthenticated *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
-/* Under the lock. */
+/* Call with the lock held. */
 static void take_out(struct unauthenticated *s, struct unauthenticated_connection *one)
 {
 	if (!one->listed)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections that have not shown the token or the cookie yet. Anybody on this machine can open as many as there may be and let each
- * request drip, byte by byte; so beyond some number the oldest is closed when a new one comes, and whoever has the token
- * always gets in. Any thread.
+ * Connections that have not sent a valid token or cookie yet. Any user of this machine can open as many as the
+ * limit allows and send each request byte by byte; so beyond a certain number a new connection closes the oldest,
+ * and a client with the token always gets in. Any thread.
  */
 #ifndef SERVE_STRANGERS_H
 #define SERVE_STRANGERS_H
@@ -13,7 +13,7 @@
 
 struct unauthenticated_connection {
 	int fd;
-	bool listed; /* false once it is known, or has been sent away */
+	bool listed; /* false once it is authenticated or was dropped */
 	struct unauthenticated_connection *older, *newer;
 };
 
@@ -26,12 +26,13 @@ struct unauthenticated {
 void unauthenticated_init(struct unauthenticated *list, size_t limit);
 void unauthenticated_release(struct unauthenticated *list);
 
-/* A connection has come; may send the oldest away. The entry is its caller's until unauthenticated_remove. NULL if out of memory. */
+/* Adds a new connection, and may drop the oldest. The caller keeps the entry until unauthenticated_remove. NULL
+ * if out of memory. */
 struct unauthenticated_connection *unauthenticated_add(struct unauthenticated *list, int fd);
-/* It has shown who it is, and may stay. `connection` may be NULL. */
+/* The connection is authenticated and may stay. `connection` may be NULL. */
 void unauthenticated_admit(struct unauthenticated *list,
 			   struct unauthenticated_connection *connection);
-/* Its connection ends; before the descriptor is closed. `connection` may be NULL. */
+/* The connection ends; call before its descriptor is closed. `connection` may be NULL. */
 void unauthenticated_remove(struct unauthenticated *list,
 			    struct unauthenticated_connection *connection);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names for all frames of a large module.
+ * Symbolizes all frames of a large module.
  *
- * The addresses are sorted by unit and cut into jobs of some units each; threads take the next job until
- * none is left. Each job has a reader of its own and drops it at the end: libdw keeps every line table
- * and every abbreviation it has seen, which for all units of a large program is more than the program.
+ * Addresses are sorted by unit and split into jobs of several units each; threads take jobs until none is
+ * left. Each job has its own reader and frees it at the end: libdw caches every line table and every
+ * abbreviation it has read, which for all units of a large program exceeds the size of the program.
  *
- * Threads share the module (which locks what it must), the jobs' counter, and the keeper, which is called
- * under a lock for a whole job's results. If no threads can be started, this one does all the work.
+ * Threads share the module (which has its own lock), the job counter, and `keep`, which is called under a
+ * lock for all results of a job. If no thread can be started, the caller does all the work.
  */
 #include "symbols/batch.h"
 
@@ -18,7 +18,7 @@
 #include "base/compiler.h"
 #include "util/vector.h"
 
-/* A reader costs a pass over all unit headers; a job's units stay in memory until its end. */
+/* A reader costs a pass over all unit headers; the units of a job stay in memory until its end. */
 enum { JOB_UNITS = 24, JOB_ADDRESSES = 4096, WORKERS_MAX = 64 };
 
 struct lookup {
@@ -27,23 +27,23 @@ struct lookup {
 };
 
 struct job {
-	size_t first, count; /* lookups */
+	size_t first, count; /* range of lookups */
 };
 
 struct batch {
 	struct symbol_module *module;
-	struct lookup *lookups; /* by unit, then by address */
+	struct lookup *lookups; /* sorted by unit, then by address */
 	VECTOR(struct job) jobs;
-	atomic_size_t next;   /* relaxed: a counter; the rest is made before the threads */
-	pthread_mutex_t lock; /* one keeper at a time */
+	atomic_size_t next;   /* relaxed: a counter; the rest is set up before the threads */
+	pthread_mutex_t lock; /* serializes calls of `keep` */
 	batch_keep *keep;
 	void *context;
 };
 
-/* The results of one job, until they are kept. */
+/* The results of one job, until they are passed to `keep`. */
 struct found {
 	uint64_t address;
-	size_t first, count; /* frames */
+	size_t first, count; /* range of frames */
 };
 
 struct findings {

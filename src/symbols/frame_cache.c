@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of all frames that were asked for: open addressing, at most three quarters full. An entry is
- * never changed nor removed.
+ * The table of all frames looked up so far: open addressing, at most three quarters full. Entries are
+ * never changed or removed.
  */
 #include "symbols/frame_cache.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* (module, instruction) -> frames, once found. One thread at a time. Zeroed is empty. */
+/* Caches frames by (module, instruction address). Not thread-safe. Zeroed is empty. */
 #ifndef SYMBOLS_FRAME_CACHE_H
 #define SYMBOLS_FRAME_CACHE_H
 
@@ -12,7 +12,7 @@
 struct frame_entry {
 	uint64_t address;
 	symbol_module_id module; /* 0: free */
-	bool stored;		 /* came from the disk */
+	bool stored;		 /* loaded from the name cache */
 	struct symbol_list list;
 };
 
@@ -23,10 +23,10 @@ struct frame_cache {
 };
 
 void frame_cache_release(struct frame_cache *cache);
-/* NULL: not there. */
+/* NULL: not cached. */
 const struct frame_entry *frame_cache_find(const struct frame_cache *cache, symbol_module_id module,
 					   uint64_t address);
-/* Pre: it is not there. False if out of memory. */
+/* Pre: the entry is not cached. False if out of memory. */
 bool frame_cache_add(struct frame_cache *cache, struct frame_entry entry);
 
 #endif

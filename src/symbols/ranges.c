@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges sorted by where they begin: see ranges.h.
+ * Ranges sorted by start address: see ranges.h.
  *
- * Invariant once sorted: low ascends; of ranges with the same low the wider come first, and of equal
- * ones the lower ranks: so walking backwards from the last range that begins at or before an
- * address meets the innermost cover first. `reach` says when no earlier range can cover it.
+ * Invariant once sorted: low ascends; among ranges with the same low the wider come first, and among
+ * equal ones the lower ranks. So walking backwards from the last range that begins at or before an
+ * address finds the innermost cover first. `reach` tells when no earlier range can cover it.
  */
 #include "symbols/ranges.h"
 
@@ -42,7 +42,7 @@ static int compare_ranges(const void *left, const void *right)
 		order = compare_u64(b->high, a->high);
 	if (!order)
 		order = compare_u64(a->rank, b->rank);
-	/* qsort is not stable: the item makes the order total, and the outcome the same everywhere. */
+	/* qsort is not stable: comparing the item makes the order total and deterministic. */
 	return order ? order : compare_u64(b->item, a->item);
 }
 
@@ -59,7 +59,7 @@ void ranges_sort(struct ranges *ranges)
 	ranges->sorted = true;
 }
 
-/* How many ranges begin at or before the address. */
+/* The number of ranges that begin at or before the address. */
 static size_t begun_at(const struct ranges *ranges, uint64_t address)
 {
 	size_t low = 0, high = ranges->count;

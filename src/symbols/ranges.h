@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which item covers an address: a table of half-open ranges, filled in any order, sorted once, then
- * asked by binary search. Ranges may nest; the innermost wins.
+ * queried by binary search. Ranges may nest; the innermost wins.
  */
 #ifndef SYMBOLS_RANGES_H
 #define SYMBOLS_RANGES_H
@@ -12,9 +12,9 @@
 
 struct range {
 	uint64_t low, high; /* [low, high) */
-	uint64_t reach;	    /* the largest `high` up to here: where a search backwards may stop */
-	uint32_t item;	    /* the caller's */
-	uint32_t rank;	    /* of equal ranges the highest wins */
+	uint64_t reach;	    /* the largest `high` so far: where a backward search may stop */
+	uint32_t item;	    /* defined by the caller */
+	uint32_t rank;	    /* among equal ranges the highest wins */
 };
 
 struct ranges {
@@ -26,13 +26,13 @@ struct ranges {
 #define RANGES_INIT ((struct ranges){ 0 })
 
 void ranges_release(struct ranges *ranges);
-/* Empty ranges are left out. False if out of memory. */
+/* Empty ranges are ignored. False if out of memory. */
 bool ranges_add(struct ranges *ranges, uint64_t low, uint64_t high, uint32_t item, uint32_t rank);
-/* Pre: after the last add and before the first find. */
+/* Must be called after the last add and before the first find. */
 void ranges_sort(struct ranges *ranges);
 /* The innermost range that covers the address, or NULL. */
 const struct range *ranges_find(const struct ranges *ranges, uint64_t address);
-/* Of the ranges that cover the address, the one of the highest rank, or NULL. */
+/* The range with the highest rank of those that cover the address, or NULL. */
 const struct range *ranges_find_highest(const struct ranges *ranges, uint64_t address);
 
 #endif

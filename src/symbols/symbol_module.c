@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One file that names come from.
+ * One file with symbols.
  *
- * libdwfl opens it and finds its separate debug file; each file has a Dwfl of its own, so that addresses
- * need no common space. Three address spaces meet: the file's virtual addresses (ours), libdwfl's, and
- * those of the debug file, which differ by biases.
+ * libdwfl opens it and finds its separate debug file; each file has its own Dwfl, so that addresses need
+ * no common space. There are three address spaces, which differ by biases: the file's virtual addresses
+ * (ours), libdwfl's, and those of the debug file.
  *
- * libdw's handles are for one thread and forget nothing. So each reader has one of its own, over the
- * same ELF files: sections are mapped and unpacked once, and what libdw made of them goes with the
- * reader. The lock is for what all readers share and make when first needed.
+ * libdw handles are not thread-safe and never free their caches. So each reader has its own, over the
+ * same ELF files: sections are mapped and decompressed once, and libdw's caches are freed with the
+ * reader. The lock protects what all readers share and create on first use.
  *
- * Order of trust: DWARF, then a symbol whose size covers the address. A file whose build-id is not
- * the recorded one is not asked at all: its names would be plausible and wrong. But its debug file may
- * still be where the build-id leads, and has all that is needed.
+ * Order of trust: DWARF, then a symbol whose size covers the address. A file whose build-id differs from
+ * the recorded one is not used at all: its names would be plausible and wrong. But the build-id may
+ * still lead to its debug file, which has all that is needed.
  */
 #include "symbols/symbol_module.h"
 
@@ -38,13 +38,13 @@ struct symbol_module {
 	Dwfl_Module *file;
 	uint64_t file_bias;  /* libdwfl's address minus the file's */
 	uint64_t dwarf_bias; /* libdwfl's address minus the debug file's */
-	Dwarf *dwarf;	     /* libdwfl's; NULL: none */
+	Dwarf *dwarf;	     /* owned by libdwfl; NULL: none */
 	Dwarf *common;	     /* dwz's common file; NULL: none */
 	int common_fd;
-	char *dwarf_file; /* that has the DWARF */
+	char *dwarf_file; /* the file with the DWARF */
 	char *real_file;  /* the same without symbolic links, as libdw knows it */
 	struct unit_map units;
-	char **packages; /* where the package of the split units may be */
+	char **packages; /* candidate paths for the package of split units */
 	size_t package_count;
 
 	struct debug_question question;
@@ -52,7 +52,7 @@ struct symbol_module {
 	bool lacks_common;
 
 	pthread_mutex_t lock;
-	bool symbols_loaded; /* lock: not before they are needed, as there may be a million */
+	bool symbols_loaded; /* lock; loaded on first use, as there may be a million */
 	struct elf_symbols symbols;
 };
 
@@ -93,7 +93,7 @@ static Dwfl_Module *report_file(struct symbol_module *m, const struct debug_sear
 	return dwfl_report_end(m->dwfl, NULL, NULL) == 0 ? module : NULL;
 }
 
-/* Notes where the package of the split units may be; out of memory gives fewer paths. */
+/* Collects candidate paths for the package of split units; fewer if out of memory. */
 static void find_packages(struct symbol_module *m, const struct debug_search *search,
 			  const char *path, struct span build_id)
 {
@@ -122,10 +122,10 @@ static const struct elf_symbols *symbols_of(struct symbol_module *m)
 		(void)elf_symbols_load(&m->symbols, m->file, m->file_bias);
 	m->symbols_loaded = true;
 	pthread_mutex_unlock(&m->lock);
-	return &m->symbols; /* from here on only read */
+	return &m->symbols; /* immutable from here on */
 }
 
-/* The file that libdwfl took the DWARF from. False if out of memory. */
+/* The file that libdwfl read the DWARF from. False if out of memory. */
 static bool find_dwarf_file(struct symbol_module *m, const char *path)
 {
 	const char *debug = NULL;
@@ -138,8 +138,8 @@ static bool find_dwarf_file(struct symbol_module *m, const char *path)
 	return m->real_file != NULL;
 }
 
-/* dwz may have put parts into a common file. False if the DWARF cannot be used: libdw itself would open something at that name
- * that may keep it waiting. */
+/* dwz may have moved parts into a common file. False if the DWARF is unusable: libdw itself would open the file of that name,
+ * which may block. */
 static bool find_common_file(struct symbol_module *m, const struct debug_search *search,
 			     Dwarf *dwarf)
 {
@@ -215,7 +215,7 @@ static struct symbol_module *open_file(const struct debug_search *search, const 
 	return NULL;
 }
 
-/* Another path of what was recorded. Takes it instead of *m if it has more to say. */
+/* Tries another path for the recorded module. Replaces *m if it has a better source. */
 static void try_path(const struct debug_search *search, const char *path, struct span build_id,
 		     struct symbol_module **m, enum symbol_source *source)
 {
@@ -245,14 +245,14 @@ struct symbol_module *symbol_module_open(const struct debug_search *search, cons
 
 		m = inside ? open_file(search, inside, build_id, ret_source) : NULL;
 	}
-	/* What was changed there, or has nothing to say there, may still be right here. */
+	/* A file that differs there, or lacks symbols there, may still be right here. */
 	if (!m) {
 		enum symbol_source here;
 
 		m = open_file(search, path, build_id, &here);
 		*ret_source = MAX(*ret_source, here);
 	}
-	/* For a module that is there libdwfl has looked already. */
+	/* For an existing module, libdwfl has already searched. */
 	for (size_t i = 0; *ret_source < SYMBOLS_NONE && i < search->folder_count; i++) {
 		AUTO_FREE char *debug = debug_search_path(search, i, build_id, ".debug");
 
@@ -312,7 +312,7 @@ uint32_t symbol_module_unit(const struct symbol_module *m, uint64_t address)
 										      : UINT32_MAX;
 }
 
-/* Another handle for the files that libdwfl has found and opened. */
+/* Opens another handle for the files that libdwfl has found and opened. */
 static bool begin_dwarf(struct symbol_reader *r, const struct symbol_module *m)
 {
 	r->dwarf = dwarf_begin_elf(dwarf_getelf(m->dwarf), DWARF_C_READ, NULL);
@@ -359,7 +359,7 @@ void symbol_reader_free(struct symbol_reader *r)
 	free(r);
 }
 
-/* Functions of an unnamed namespace and static ones have a mangled name in the ELF table only. */
+/* Static functions and those in unnamed namespaces have a mangled name only in the ELF symbol table. */
 static void improve_name(struct symbol_module *m, uint64_t address, struct dwarf_frame *outermost)
 {
 	if (outermost->linkage_name || (outermost->name && !outermost->mangles))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From questions about frames to answers: first what was found before, in this run or (in the same
- * file) in an earlier one; then the module's own file, which is opened only then. Every frame is resolved once,
- * and its strings are interned until the symbolizer goes.
+ * Looks up frames: first in memory and in the name cache of earlier runs (for the same file contents); then in
+ * the module's own file, which is opened only then. Each frame is resolved at most once, and its strings are
+ * interned for the lifetime of the symbolizer.
  *
- * Nothing here fails: out of memory, like every other trouble, gives a frame without a name. The threads
- * of symbolizer_prepare end before it returns; what they find is kept one at a time (batch.h).
+ * Nothing here fails: out of memory, like any other problem, gives a frame without a name. The threads of
+ * symbolizer_prepare end before it returns; their results are added serially (batch.h).
  */
 #include "symbols/symbolizer.h"
 
@@ -35,21 +35,21 @@ struct module_entry {
 	const char *path;
 	struct span build_id;
 	enum symbol_source source;
-	struct symbol_module *file; /* NULL: not open, or nothing to get */
+	struct symbol_module *file; /* NULL: not open, or unusable */
 	struct symbol_reader *reader;
-	bool is_jit; /* then it has, instead of a file: */
+	bool is_jit; /* if set, it has the following instead of a file: */
 	struct perf_map_life life;
-	struct perf_map *map; /* NULL: not read, or nothing to get */
+	struct perf_map *map; /* NULL: not read, or unusable */
 	bool store_asked;
-	struct name_store *store; /* NULL: not asked, or there is none */
+	struct name_store *store; /* the name cache; NULL: not opened, or none */
 	struct content_key store_name;
 	bool has_content;
-	struct content content; /* of what is at its path */
+	struct content content; /* of the file at its path */
 	size_t frames, unnamed;
-	size_t unsaved; /* of the frames, those that the store does not have */
+	size_t unsaved; /* frames that the store lacks */
 };
 
-/* A name as the linker has it, as its author wrote it, and as it is shown. */
+/* A name in three forms: linkage name, demangled, and as shown. */
 struct name_forms {
 	const char *linkage, *full, *function;
 };
@@ -60,17 +60,17 @@ struct symbolizer {
 	struct buffer scratch;
 	struct intern strings; /* the value of a linkage name is its forms */
 	struct debug_search search;
-	VECTOR(struct module_entry) modules; /* [0] is no module */
+	VECTOR(struct module_entry) modules; /* [0] is unused */
 	struct frame_cache cache;
 	unsigned workers;
-	char *store_folder; /* NULL: no store */
+	char *store_folder; /* NULL: no name cache */
 	uint64_t store_limit_bytes;
-	struct content_secret secret; /* of the store */
+	struct content_secret secret; /* of the name cache */
 };
 
 #define STORE_LIMIT_BYTES (UINT64_C(512) << 20)
 
-/* What is known of a frame of which nothing is known. */
+/* The result for an unknown frame. */
 static const struct symbol_frame unknown_frame = { 0 };
 static const struct symbol_list unknown_list = { &unknown_frame, 1 };
 
@@ -137,7 +137,7 @@ void symbolizer_free(struct symbolizer *s)
 	free(s);
 }
 
-/* Copies what the entry points to; 0 if out of memory. */
+/* Copies what the entry points to. Returns 0 if out of memory. */
 static symbol_module_id add_module(struct symbolizer *s, struct module_entry entry)
 {
 	void *bytes = arena_copy(&s->arena, entry.build_id.data, entry.build_id.size);
@@ -164,7 +164,7 @@ symbol_module_id symbolizer_jit(struct symbolizer *s, uint32_t pid, struct perf_
 {
 	char path[sizeof "/tmp/perf-4294967295.map"];
 
-	/* Not shared: two lives of one process id are two modules. */
+	/* Not shared: two processes with the same pid are two modules. */
 	snprintf(path, sizeof path, "/tmp/perf-%" PRIu32 ".map", pid);
 	return add_module(s, (struct module_entry){ .path = path, .is_jit = true, .life = life });
 }
@@ -183,7 +183,7 @@ static bool fill_forms(struct symbolizer *s, struct name_forms *forms)
 	return forms->function != NULL;
 }
 
-/* NULL if out of memory. The same name is met in many frames, and demangling is what costs. */
+/* NULL if out of memory. Cached, because a name occurs in many frames and demangling is expensive. */
 static const struct name_forms *name_forms(struct symbolizer *s, struct span linkage)
 {
 	struct intern_entry *entry = intern_entry(&s->strings, linkage);
@@ -196,7 +196,7 @@ static const struct name_forms *name_forms(struct symbolizer *s, struct span lin
 		return NULL;
 	forms->linkage = entry->text;
 	entry->value = forms;
-	if (!fill_forms(s, forms)) /* it adds texts: the entry may have moved */
+	if (!fill_forms(s, forms)) /* it interns texts: the entry may have moved */
 		forms->function = forms->full = forms->linkage;
 	return forms;
 }
@@ -210,14 +210,14 @@ static const char *keep_file(struct symbolizer *s, const struct dwarf_frame *fro
 	return s->scratch.failed ? NULL : intern_span(&s->strings, buffer_span(&s->scratch));
 }
 
-/* Interns a frame's strings: libdw's and libiberty's do not live as long. */
+/* Interns a frame's strings: those of libdw and libiberty do not live as long. */
 static struct symbol_frame keep_frame(struct symbolizer *s, const struct dwarf_frame *from)
 {
 	struct symbol_frame frame = { .line = from->line, .inlined = from->inlined };
 	const char *name = from->linkage_name ? from->linkage_name : from->name;
 
 	if (name) {
-		/* "memcpy@@GLIBC_2.14": the version is the linker's business. */
+		/* "memcpy@@GLIBC_2.14": drop the symbol version. */
 		size_t length = from->linkage_name ? strcspn(name, "@") : strlen(name);
 		const struct name_forms *forms = name_forms(s, span_of(name, length));
 
@@ -251,7 +251,7 @@ static void open_module(struct symbolizer *s, struct module_entry *m)
 	m->source = sources[state];
 }
 
-/* A runtime's own words: nothing to demangle, and no style. */
+/* Names are as the runtime wrote them: no demangling, no style. */
 static struct symbol_list resolve_jit(struct symbolizer *s, const struct module_entry *m,
 				      uint64_t address)
 {
@@ -275,7 +275,7 @@ static struct symbol_list keep_list(struct symbolizer *s, const struct dwarf_fra
 	return frames ? (struct symbol_list){ frames, count } : unknown_list;
 }
 
-/* Remembers what was found. */
+/* Adds a result to the cache. */
 static void add_entry(struct symbolizer *s, symbol_module_id id, uint64_t address,
 		      struct symbol_list list, bool stored)
 {
@@ -288,8 +288,8 @@ static void add_entry(struct symbolizer *s, symbol_module_id id, uint64_t addres
 	(void)frame_cache_add(&s->cache, (struct frame_entry){ address, id, stored, list });
 }
 
-/* As symbol_module_open looks for files: below the other root first. What is there has a path that is not this machine's, and
- * is known by its content alone. */
+/* Searches like symbol_module_open: below the other root first. A file there has a path that is not of this machine, so it is
+ * identified by its content alone. */
 static void open_store(struct symbolizer *s, struct module_entry *m)
 {
 	AUTO_FREE char *inside = NULL;
@@ -340,7 +340,7 @@ static struct symbol_list resolve(struct symbolizer *s, struct module_entry *m, 
 	return keep_list(s, found, m->reader ? symbol_reader_find(m->reader, address, found) : 0);
 }
 
-/* A return address may be the first of the next function: the call is before it. */
+/* A return address may be the start of the next function: the call is before it. */
 static uint64_t instruction_of(uint64_t address, bool exact)
 {
 	return exact || address == 0 ? address : address - 1;
@@ -370,16 +370,23 @@ struct symbol_list symbolizer_adopt(struct symbolizer *s, const struct symbol_fr
 {
 	struct symbol_frame *kept = ARENA_ARRAY(&s->arena, struct symbol_frame, count);
 
-	for (size_t i = 0; kept && i < count; i++)
-		kept[i] = keep_frame(s, &(struct dwarf_frame){ .name = frames[i].linkage,
-							       .arguments = frames[i].arguments,
-							       .file = frames[i].file,
-							       .line = frames[i].line,
-							       .inlined = frames[i].inlined });
+	for (size_t i = 0; kept && i < count; i++) {
+		const char *own = frames[i].function;
+
+		kept[i] =
+			keep_frame(s, &(struct dwarf_frame){ .name = own ? NULL : frames[i].linkage,
+							     .arguments = frames[i].arguments,
+							     .file = frames[i].file,
+							     .line = frames[i].line,
+							     .inlined = frames[i].inlined });
+		if (own)
+			kept[i].function = kept[i].full = kept[i].linkage =
+				intern_text(&s->strings, own);
+	}
 	return kept ? (struct symbol_list){ kept, count } : unknown_list;
 }
 
-/* One module's part of a batch. */
+/* One module of a batch. */
 struct preparation {
 	struct symbolizer *symbolizer;
 	symbol_module_id module;
@@ -403,7 +410,7 @@ static int compare_requests(const void *left, const void *right)
 	return (a->address > b->address) - (a->address < b->address);
 }
 
-/* The instructions of one module that are not known yet, each once. */
+/* Looks up the unknown instructions of one module, each once. */
 static void prepare_module(struct symbolizer *s, const struct symbol_request *requests,
 			   size_t count)
 {
@@ -424,7 +431,7 @@ static void prepare_module(struct symbolizer *s, const struct symbol_request *re
 	}
 	if (missing.count && m->source == SYMBOLS_UNASKED)
 		open_module(s, m);
-	/* What has no file is answered one by one, and soon. */
+	/* Modules without a file are looked up one by one, which is fast. */
 	if (missing.count && m->file)
 		batch_find(m->file, missing.at, missing.count, s->workers, keep_prepared, &p);
 	vector_release(&missing);
@@ -486,7 +493,7 @@ size_t symbolizer_save(struct symbolizer *s)
 	for (uint32_t i = 1; s->store_folder && i < s->modules.count; i++) {
 		struct module_entry *m = &s->modules.at[i];
 
-		/* A symbol table may get better (by a debug package), DWARF does not. */
+		/* A symbol table may be superseded (by a debug package), DWARF is not. */
 		if (m->source == SYMBOLS_DWARF && m->unsaved > 0 && m->has_content &&
 		    symbol_module_is_of(m->file, &m->content))
 			failed += !save_module(s, m, (symbol_module_id){ i });

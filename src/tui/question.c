@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys -> question. Pure: the same state and key give the same state, so that all of it is tested without a terminal.
- * The rows of both tables are what the help shows.
+ * Turns keys into a query. Pure: the same state and key give the same state, so that everything is tested without a
+ * terminal. The help shows the rows of both tables.
  */
 #include "tui/question.h"
 
@@ -41,7 +41,7 @@ bool top_view_exists(size_t view)
 	return view <= VIEW_SITES || analysis_find(top_views[view].name);
 }
 
-/* The words of the costs, and two that only a running process has. */
+/* The costs, and two orders that only a running process has. */
 const struct top_order top_orders[] = {
 	{ "live", "live bytes", 'L' },
 	{ "growth", "growth of live bytes per second", 'G' },
@@ -101,7 +101,7 @@ static void change(struct looking *l)
 static void look_at(struct looking *l, size_t view)
 {
 	if (view != VIEW_PROCESSES && l->question.pid == 0)
-		return; /* one is to be chosen first */
+		return; /* a process must be chosen first */
 	l->question.view = view;
 	change(l);
 }
@@ -122,7 +122,7 @@ static bool press_letter(struct looking *l, int key)
 	return false;
 }
 
-/* The next view that there is, or the one before; the choice of processes is not among them. */
+/* Moves to the next or previous view; the list of processes is not among them. */
 static void turn_view(struct looking *l, size_t step)
 {
 	size_t count = top_view_count(), view = l->question.view;
@@ -158,7 +158,7 @@ static void press_typing(struct looking *l, int key)
 	case RUBOUT:
 	case '\b':
 		while (length > 0 && ((unsigned char)l->typed[--length] & 0xc0) == 0x80)
-			; /* a character of several bytes goes whole */
+			; /* removes a multibyte character as a whole */
 		l->typed[length] = '\0';
 		break;
 	case CTRL_U:
@@ -283,11 +283,11 @@ void looking_press(struct looking *l, int key, const struct shown *shown)
 	if (key == CTRL_C)
 		l->quit = true;
 	else if (key == CTRL_L || key == KEY_RESIZE)
-		l->question.serial++; /* drawn anew */
+		l->question.serial++; /* forces a redraw */
 	else if (l->typing)
 		press_typing(l, key);
 	else if (l->help) {
-		l->help = false; /* any key; but q is q */
+		l->help = false; /* any key closes the help, but q still quits */
 		l->quit = key == 'q';
 	} else
 		press_plain(l, key, shown);

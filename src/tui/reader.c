@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that reads. It owns the last profile, the counters of the reading before it, the names and the totals; the
- * question and the newest picture are shared, under one lock. While nothing is asked and nothing is due it sleeps.
+ * The reader thread. It owns the last profile, the counters of the reading before it, the names and the totals; the
+ * question and the newest picture are shared under one lock. It sleeps while no question is new and no reading is
+ * due.
  *
- * Readings take at most a twentieth of the time, however often they are asked for, and a fifth with all that is made of them.
- * Invariant: names know no process but that of the profile that is held.
+ * Readings take at most a twentieth of the time, however often they are requested, and a fifth including the
+ * analysis. Invariant: names refer only to the process of the current profile.
  */
 #include "tui/reader.h"
 
@@ -31,19 +32,19 @@ struct reader {
 	struct top_source source;
 	pthread_t thread;
 	int event_fd;
-	pthread_mutex_t lock; /* of the next four */
+	pthread_mutex_t lock; /* protects the next four */
 	pthread_cond_t changed;
 	struct question question;
-	struct picture *picture; /* not taken yet */
+	struct picture *picture; /* not fetched yet */
 	bool stop;
 
-	/* the thread's own */
-	pid_t pid; /* that what follows is about; 0 = none */
+	/* private to the thread */
+	pid_t pid; /* the process of the members below; 0: none */
 	struct profile *profile;
-	struct reading *now, *before; /* counters of `profile`, and of the one before it */
+	struct reading *now, *before; /* counters of `profile`, and of the previous one */
 	struct names *names;
 	struct totals totals;
-	struct error problem; /* of the last reading; "" = none */
+	struct error problem; /* of the last reading; "": none */
 	uint64_t due_ns;
 };
 
@@ -78,7 +79,7 @@ static void forget(struct reader *r)
 	r->due_ns = 0;
 }
 
-/* If no new profile can be read, the last one stays. */
+/* Keeps the last profile if no new one can be read. */
 static void take_reading(struct reader *r)
 {
 	struct error problem = ERROR_INIT;
@@ -103,7 +104,7 @@ static void take_reading(struct reader *r)
 	totals_add(&r->totals, &profile->processes[0]);
 }
 
-/* ---- drawing as text ---- */
+/* ---- rendering as text ---- */
 
 static int keep_bytes(void *context, struct span bytes, struct error *error)
 {
@@ -163,7 +164,7 @@ static int draw_view(const struct reader *r, const struct question *q, struct bu
 	return status;
 }
 
-/* The pids of the list, which are its first column. */
+/* Takes the pids from the list; they are its first column. */
 static bool keep_processes(const struct result *list, struct picture *p)
 {
 	const struct result_table *t = &list->table;
@@ -191,7 +192,7 @@ static int draw_processes(const struct reader *r, const struct question *q, stru
 	return status;
 }
 
-/* Empty lines at the top are of no use here. */
+/* Drops empty lines at the top. */
 static bool split_lines(struct picture *p)
 {
 	char *text = p->pane + strspn(p->pane, "\n"), *rest = text;
@@ -267,7 +268,7 @@ static void wait_until(struct reader *r, uint64_t due_ns)
 	pthread_cond_timedwait(&r->changed, &r->lock, &until);
 }
 
-/* The question to answer next; false: stop. */
+/* Waits for the next question; returns false to stop. */
 static bool next_question(struct reader *r, uint64_t answered, struct question *ret)
 {
 	pthread_mutex_lock(&r->lock);
@@ -287,7 +288,7 @@ static void publish(struct reader *r, struct picture *picture)
 	uint64_t one = 1;
 
 	if (!picture)
-		return; /* no memory: the last one stays */
+		return; /* out of memory: keep the last picture */
 	pthread_mutex_lock(&r->lock);
 	picture_free(r->picture);
 	r->picture = picture;
@@ -349,7 +350,7 @@ struct reader *reader_new(const struct top_source *source, const struct question
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	/* Signals are for who waits in the loop, but for SIGBUS: util/files.h. */
+	/* Signals are handled by the main loop, except SIGBUS: util/files.h. */
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &saved);
@@ -357,7 +358,7 @@ struct reader *reader_new(const struct top_source *source, const struct question
 	pthread_sigmask(SIG_SETMASK, &saved, NULL);
 	if (r->event_fd >= 0 && errno == 0)
 		return r;
-	error_errno(error, "cannot begin a thread");
+	error_errno(error, "cannot start a thread");
 	if (r->event_fd >= 0)
 		close(r->event_fd);
 	free(r);

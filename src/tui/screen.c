@@ -2,12 +2,12 @@
 /*
  *   title, reversed
  *   totals, three lines
- *   what the pane shows, reversed
+ *   title of the pane, reversed
  *   the pane
- *   keys, or a prompt, or what is wrong
+ *   keys, a prompt or an error
  *
- * All of it is drawn anew each time; ncurses sends what differs. On a screen too small for this, from the top down as far
- * as it goes. Owns the terminal between open and close; one thread.
+ * Redraws everything each time; ncurses sends the differences. A screen that is too small shows as much as fits,
+ * from the top. Owns the terminal between open and close; one thread.
  */
 #include "tui/screen.h"
 
@@ -30,11 +30,11 @@ enum {
 	PANE_TITLE_ROW = HEAD_ROW + TOTALS_LINES,
 	PANE_ROW,
 	LINE_MAX_ = 512,
-	ESCAPE_MS = 25, /* how long ESC may be the beginning of another key */
+	ESCAPE_MS = 25, /* how long ESC may still be the start of another key */
 };
 
-/* Only how characters are encoded: numbers stay as they are everywhere. A locale that is named and not installed is taken
- * for what its name says. */
+/* Sets only the character encoding: numbers look the same everywhere. If the locale is not installed, the
+ * encoding is taken from its name. */
 static bool take_locale(void)
 {
 	if (!terminal_of(STDOUT_FILENO).utf8) {
@@ -51,14 +51,14 @@ int screen_open(struct screen *s, struct error *error)
 	const char *name = getenv("TERM");
 
 	*s = (struct screen){ .utf8 = take_locale() };
-	/* The size is the terminal's, not what COLUMNS and LINES said of it once. */
+	/* Use the size of the terminal, not what COLUMNS and LINES said at the start. */
 	unsetenv("COLUMNS");
 	unsetenv("LINES");
 	if (!newterm(NULL, stdout, stdin))
 		return error_set(
 			error,
-			"this terminal cannot be drawn on (TERM is %s); 'heapgauge report --pid "
-			"PID' writes the same as text",
+			"this terminal cannot position the cursor (TERM is %s); 'heapgauge report "
+			"--pid PID' writes the same as text",
 			name && name[0] ? name : "not set");
 	cbreak();
 	noecho();
@@ -81,7 +81,7 @@ void screen_measure(struct screen *s)
 	int rows, columns;
 
 	getmaxyx(stdscr, rows, columns);
-	/* A terminal that became narrower may have wrapped what was there. */
+	/* A terminal that became narrower may have wrapped the old lines. */
 	clearok(stdscr,
 		s->rows != (unsigned)MAX(rows, 1) || s->columns != (unsigned)MAX(columns, 1));
 	s->rows = (unsigned)MAX(rows, 1);
@@ -100,7 +100,7 @@ size_t screen_page(const struct screen *s)
 	return s->rows > PANE_ROW + 1 ? s->rows - PANE_ROW - 1 : 0;
 }
 
-/* One row, cut at the screen's edge. What cannot be shown is a '?'. */
+/* Draws one row, cut at the edge of the screen. Characters that cannot be shown become '?'. */
 static void put(const struct screen *s, size_t row, const char *text, attr_t look)
 {
 	wchar_t wide[LINE_MAX_];
@@ -172,16 +172,16 @@ static void put_foot(const struct screen *s, const struct looking *l, const stru
 	char text[LINE_MAX_];
 
 	if (l->typing) {
-		snprintf(text, sizeof text, "only functions or files like: %s_", l->typed);
+		snprintf(text, sizeof text, "filter by function or file (regex): %s_", l->typed);
 		put(s, s->rows - 1, text, A_BOLD);
 	} else if (p && p->problem) {
 		snprintf(text, sizeof text, "! %s", p->problem);
 		put(s, s->rows - 1, text, A_BOLD);
 	} else if (l->question.view == VIEW_PROCESSES) {
-		put(s, s->rows - 1, "Enter look at it   Up Down choose   ? help   q quit", A_DIM);
+		put(s, s->rows - 1, "Enter open   Up Down select   ? help   q quit", A_DIM);
 	} else {
 		put(s, s->rows - 1,
-		    "? help  Tab view  < > order  / filter  Space pause  b bytes  o others  q quit",
+		    "? help  Tab view  < > sort  / filter  Space pause  b bytes  o others  q quit",
 		    A_DIM);
 	}
 }
@@ -189,12 +189,12 @@ static void put_foot(const struct screen *s, const struct looking *l, const stru
 static void put_help(const struct screen *s)
 {
 	static const char *const moving[] = {
-		"Tab      next view; Shift-Tab the one before",
-		"< >      order by the next number, or the one before",
-		"/        only stacks with a function or file like a regular expression",
-		"Space    pause: what is shown stays, and can be looked at in every way",
+		"Tab      next view; Shift-Tab previous view",
+		"< >      sort by the next or the previous number",
+		"/        only stacks with a function or file matching a regular expression",
+		"Space    pause: freeze the data; all views still work",
 		"b        exact byte counts",
-		"+ -      read twice as often, or half",
+		"+ -      read twice or half as often",
 		"Up Down PgUp PgDn Home End   move",
 		"q Ctrl-C quit",
 	};
@@ -205,7 +205,7 @@ static void put_help(const struct screen *s)
 	put(s, row++, " heapgauge top: keys", A_REVERSE);
 	for (size_t i = 0; i < ARRAY_SIZE(moving); i++)
 		put(s, row++, moving[i], A_NORMAL);
-	/* Both tables side by side: all of it is to fit 24 rows. */
+	/* Both tables side by side: the help must fit 24 rows. */
 	put(s, row++, " views                                                    orders",
 	    A_REVERSE);
 	for (size_t order = 0, view = 0; top_orders[order].name; order++, view++) {
@@ -217,7 +217,7 @@ static void put_help(const struct screen *s)
 			 top_orders[order].key, top_orders[order].name);
 		put(s, row++, text, A_NORMAL);
 	}
-	put(s, s->rows - 1, "any key goes back", A_DIM);
+	put(s, s->rows - 1, "press any key to return", A_DIM);
 }
 
 void screen_draw(const struct screen *s, const struct looking *l, const struct picture *p)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terminal: what is drawn where. The only file that talks to ncurses about anything but the names of keys. */
+/* Draws on the terminal. The only file that uses ncurses for more than the names of keys. */
 #ifndef TUI_SCREEN_H
 #define TUI_SCREEN_H
 
@@ -8,22 +8,22 @@
 
 struct screen {
 	unsigned rows, columns;
-	bool utf8; /* what is not ASCII can be shown */
+	bool utf8; /* whether non-ASCII characters can be shown */
 };
 
-/* -1 with the error set if this terminal cannot be drawn on. */
+/* Returns -1 with the error set if the terminal cannot be used. */
 int screen_open(struct screen *screen, struct error *error);
-/* Leaves the terminal as it was. */
+/* Restores the terminal. */
 void screen_close(void);
 
-/* The size may have changed. */
+/* Updates the size, which may have changed. */
 void screen_measure(struct screen *screen);
-/* A key that was pressed; -1: none. Does not wait. */
+/* Returns a pressed key; -1: none. Does not block. */
 int screen_key(void);
-/* Lines of the pane that fit. */
+/* Returns how many lines of the pane fit. */
 size_t screen_page(const struct screen *screen);
 
-/* picture: NULL = none yet. */
+/* picture NULL: none yet. */
 void screen_draw(const struct screen *screen, const struct looking *looking,
 		 const struct picture *picture);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live view of a running process in a terminal. It knows profiles and results; where a profile comes from is the
- * caller's affair, who gives three functions.
+ * The live view of a running process in a terminal. It handles profiles and results; the caller provides the
+ * profiles through three functions.
  */
 #ifndef TUI_TOP_H
 #define TUI_TOP_H
@@ -15,35 +15,36 @@
 #include "model/profile.h"
 #include "util/error.h"
 
-/* Called by one thread, one at a time. All give NULL with the error set. */
+/* Called by one thread, one at a time. All return NULL with the error set on failure. */
 struct top_source {
 	void *context;
-	/* The process as it is now. Without ages. */
+	/* Reads the current state of the process, without ages of blocks. */
 	struct profile *(*read)(void *context, pid_t pid, struct error *error);
-	/* How its frames are named. */
+	/* Returns the names of its frames. */
 	struct names *(*names)(void *context, pid_t pid, struct error *error);
-	/* Those there are to choose from; the listing is ended, *ret_result is its result. */
+	/* Lists the processes to choose from; the listing is finished, *ret_result is its result. */
 	struct listing *(*list)(void *context, const struct result **ret_result,
 				struct error *error);
 };
 
 struct top_options {
 	struct top_source source;
-	pid_t pid;	      /* 0: one is chosen first */
+	pid_t pid;	      /* 0: the user chooses one first */
 	uint64_t interval_ns; /* between two readings */
-	const char *order;    /* by what sites are sorted; NULL: by what they hold */
-	const char *filter;   /* of functions and files; NULL: none */
+	const char *order;    /* how sites are sorted; NULL: by live bytes */
+	const char *filter;   /* on functions and files; NULL: none */
 	bool exact_bytes;
 };
 
-/* What `order` may be; ends with a NULL name. */
+/* The choices of `order`; ends with a NULL name. */
 struct top_order {
 	const char *name, *help;
 	char key;
 };
 extern const struct top_order top_orders[];
 
-/* Until the person has enough. -1 with the error set if the terminal cannot do it; the terminal is as it was before. */
+/* Runs until the user quits, then restores the terminal. Returns -1 with the error set if the terminal cannot be
+ * used. */
 int top_run(const struct top_options *options, struct error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Totals -> three lines of text with a small chart each. What the kernel holds (RSS) has a line of its own: it is never mixed
- * with what the program asked for. Pure but for the points it keeps.
+ * Formats the totals as three lines of text with a small chart each. RSS has a line of its own, because it is never
+ * mixed with requested bytes. Pure except for the points it keeps.
  */
 #include "tui/totals.h"
 
@@ -19,7 +19,7 @@ void totals_add(struct totals *t, const struct profile_process *p)
 	const struct totals_point point = {
 		.at_ns = p->duration_ns,
 		.live_bytes = p->live_bytes,
-		.rss_bytes = p->peak_rss_bytes, /* of a process that runs: now */
+		.rss_bytes = p->peak_rss_bytes, /* of a running process: the current RSS */
 		.calls = p->calls,
 		.bytes = p->bytes,
 	};
@@ -45,7 +45,7 @@ static struct units bytes_text(uint64_t bytes, bool exact)
 
 enum chart { CHART_LIVE, CHART_RSS, CHART_CALLS };
 
-/* What the chart shows of point i; of calls the rate since the point before. */
+/* Returns the value of point i in the chart; for calls, the rate since the previous point. */
 static int64_t chart_value(const struct totals *t, enum chart chart, size_t i)
 {
 	const struct totals_point *p = &t->points[i], *before = &t->points[i ? i - 1 : 0];
@@ -68,13 +68,13 @@ static void append_chart(const struct totals *t, enum chart chart, bool utf8, st
 
 	for (size_t i = 0; i < t->count; i++)
 		values[i] = chart_value(t, chart, i);
-	/* What is newest stands at the right. */
+	/* The newest point is at the right. */
 	buffer_fill(out, ' ', TOTALS_POINTS - t->count);
 	size_t before = out->size;
 
 	series_append(out, (struct result_numbers){ values, t->count, NULL }, &options);
 	if (out->size == before)
-		buffer_fill(out, ' ', t->count); /* all of it is nothing */
+		buffer_fill(out, ' ', t->count); /* all values are zero */
 }
 
 void totals_line(const struct totals *t, const struct profile_process *p, size_t line, bool exact,

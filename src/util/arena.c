@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arena: a list of blocks, of which only the newest has room. Blocks double up to
- * BLOCK_MAX_BYTES, so that a small arena costs little and a large one few calls; an object that is
- * larger than that gets a block of its own, put behind the newest one so that the newest one's room
- * is not lost. Invariant: used_bytes <= blocks->capacity, and both are multiples of ALIGN.
+ * The arena: a list of blocks, of which only the newest has free space. Blocks double up to
+ * BLOCK_MAX_BYTES, so that a small arena costs little and a large one few calls. An object larger
+ * than a quarter of that gets its own block, inserted after the newest one, so that the newest
+ * one's free space stays usable.
+ * Invariant: used_bytes <= blocks->capacity, and both are multiples of ALIGN.
  */
 #include "util/arena.h"
 
@@ -44,7 +45,7 @@ static struct arena_block *block_new(struct arena *arena, size_t capacity)
 
 	if (!checked_add(capacity, sizeof *block, &bytes))
 		return NULL;
-	/* calloc, because fresh pages from the kernel are zero already and need not be touched
+	/* calloc, because fresh pages from the kernel are already zero and need not be touched
 	 * here. */
 	block = calloc(1, bytes);
 	if (!block)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that goes as a whole: many small objects with one lifetime, no free of the single one. One
- * thread at a time. What it hands out is zeroed, aligned for any type, and stays where it is until
- * the release.
+ * Memory that is freed as a whole: many small objects with one lifetime, without individual frees.
+ * One thread at a time. Objects are zeroed, aligned for any type, and do not move until the
+ * release.
  */
 #ifndef UTIL_ARENA_H
 #define UTIL_ARENA_H
@@ -16,8 +16,8 @@ struct arena_block;
 
 struct arena {
 	struct arena_block *blocks; /* newest first */
-	size_t used_bytes;	    /* handed out of the newest block */
-	size_t total_bytes;	    /* taken from malloc so far */
+	size_t used_bytes;	    /* allocated from the newest block */
+	size_t total_bytes;	    /* allocated by malloc so far */
 };
 
 #define ARENA_INIT ((struct arena){ 0 })
@@ -25,12 +25,12 @@ struct arena {
 /* Frees everything; the arena is empty and usable again. */
 void arena_release(struct arena *arena);
 
-/* All return NULL only if out of memory. A size of 0 gives a pointer that must not be read. */
+/* All return NULL only if out of memory. A size of 0 gives a pointer that must not be dereferenced. */
 void *arena_alloc(struct arena *arena, size_t size);
 /* count * item_bytes, checked. */
 void *arena_alloc_array(struct arena *arena, size_t count, size_t item_bytes);
 void *arena_copy(struct arena *arena, const void *data, size_t size);
-/* The bytes with a NUL behind them. */
+/* The bytes, NUL-terminated. */
 char *arena_string(struct arena *arena, struct span bytes);
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_printf(struct arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The growing byte buffer. Owns its memory; one thread at a time.
- * Invariant: size <= capacity, and data holds capacity bytes. A failed buffer keeps what it had
- * when it failed.
+ * Invariant: size <= capacity, and data has capacity bytes. A failed buffer keeps its contents from
+ * before the failure.
  */
 #include "util/buffer.h"
 
@@ -119,7 +119,7 @@ void buffer_u64(struct buffer *b, uint64_t value)
 
 void buffer_patch(struct buffer *b, size_t offset, const void *data, size_t size)
 {
-	/* After a failure the offset may point at what was never written. */
+	/* After a failure the offset may refer to bytes that were never written. */
 	if (b->failed)
 		return;
 	ASSERT(range_within(offset, size, b->size));

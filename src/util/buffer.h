@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growing run of bytes. Out of memory sets `failed`, which stays set while later appends do
- * nothing: a builder appends a whole document and asks once at its end.
+ * A growing byte buffer. Running out of memory sets `failed`, which is sticky and makes later
+ * appends no-ops: a builder appends a whole document and checks once at its end.
  */
 #ifndef UTIL_BUFFER_H
 #define UTIL_BUFFER_H
@@ -28,8 +28,8 @@ void buffer_release(struct buffer *b);
 void buffer_clear(struct buffer *b);
 
 /*
- * Makes room for extra bytes and returns where they go, or NULL if out of memory. Does not change
- * the size.
+ * Reserves extra bytes and returns a pointer to them, or NULL if out of memory. Does not change the
+ * size.
  */
 void *buffer_reserve(struct buffer *b, size_t extra);
 
@@ -50,11 +50,11 @@ void buffer_u64(struct buffer *b, uint64_t value);
 void buffer_patch(struct buffer *b, size_t offset, const void *data, size_t size);
 
 /*
- * Puts a NUL behind the contents (not counted in size) and returns them; NULL if failed. Owned by
- * the buffer.
+ * NUL-terminates the contents (not counted in size) and returns them; NULL if failed. Owned by the
+ * buffer.
  */
 char *buffer_string(struct buffer *b);
-/* Like buffer_string, but the caller owns the memory (free) and the buffer is empty. */
+/* Like buffer_string, but the caller owns the memory (free) and the buffer becomes empty. */
 char *buffer_take_string(struct buffer *b);
 
 static inline struct span buffer_span(const struct buffer *b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cleanup by scope: what a function owns goes when it returns, on every path. Ownership leaves by
- * TAKE.
+ * Cleanup by scope: what a function owns is released when it returns, on every path. TAKE transfers
+ * ownership.
  *
  *	AUTO_FREE char *name = strdup(text);
  *	AUTO_CLOSE int fd = open(...);
@@ -9,8 +9,8 @@
  *	...
  *	*ret_name = TAKE(name);
  *
- * The variable must be initialised where it is declared: a return above its first assignment would
- * free rubbish.
+ * The variable must be initialized where it is declared: a return before its first assignment would
+ * free an undefined value.
  */
 #ifndef UTIL_CLEANUP_H
 #define UTIL_CLEANUP_H
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* release takes a pointer to the variable and leaves errno alone. */
+/* release takes a pointer to the variable and must preserve errno. */
 #define AUTO(release) __attribute__((cleanup(release)))
 /* For any pointer from malloc; NULL is fine. */
 #define AUTO_FREE AUTO(cleanup_free)
@@ -30,14 +30,14 @@
 /* For a DIR *; NULL is fine. */
 #define AUTO_CLOSE_FOLDER AUTO(cleanup_close_folder)
 
-/* Hands the pointer out and leaves NULL behind. */
+/* Returns the pointer and sets the variable to NULL. */
 #define TAKE(p)                                                                                    \
 	__extension__({                                                                            \
 		__typeof__(p) taken_ = (p);                                                        \
 		(p) = NULL;                                                                        \
 		taken_;                                                                            \
 	})
-/* Hands the descriptor out and leaves -1 behind. */
+/* Returns the descriptor and sets the variable to -1. */
 #define TAKE_FD(fd)                                                                                \
 	__extension__({                                                                            \
 		int taken_ = (fd);                                                                 \
@@ -49,7 +49,7 @@ static inline void cleanup_free(void *variable)
 {
 	void *p;
 
-	/* Copied, because a char ** may not be read as a void **. */
+	/* Copied, because reading a char ** as a void ** violates aliasing rules. */
 	memcpy(&p, variable, sizeof p);
 	free(p);
 }

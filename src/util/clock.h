@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's clocks in nanoseconds, and its units of time. */
+/* The kernel's clocks in nanoseconds, and units of time. */
 #ifndef UTIL_CLOCK_H
 #define UTIL_CLOCK_H
 
@@ -17,25 +17,25 @@ static inline uint64_t clock_read_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* For durations and deadlines; the clock of profiles. Stands still while the machine sleeps. */
+/* For durations and deadlines; the clock of profiles. Stops while the machine is suspended. */
 static inline uint64_t clock_monotonic_ns(void)
 {
 	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
-/* The time of day, as nanoseconds since 1970. */
+/* Wall-clock time, in nanoseconds since 1970. */
 static inline uint64_t clock_real_ns(void)
 {
 	return clock_read_ns(CLOCK_REALTIME);
 }
 
-/* Processor time of the calling thread. */
+/* CPU time of the calling thread. */
 static inline uint64_t clock_thread_cpu_ns(void)
 {
 	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* What to add to the monotonic clock to have the time of day. */
+/* The offset from the monotonic clock to wall-clock time. */
 static inline uint64_t clock_real_offset_ns(void)
 {
 	return clock_real_ns() - clock_monotonic_ns();

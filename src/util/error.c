@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats errors into the caller's fixed buffer: reporting a failure must not be able to fail, so
- * nothing is allocated. When a wrapped message is too long the end is cut, because the outermost
- * context says what the user asked for. Any thread.
+ * Formats errors into the caller's fixed buffer: reporting a failure must not fail, so nothing is
+ * allocated. If a wrapped message is too long its end is truncated, because the outermost context
+ * names what the user requested. Any thread.
  */
 #include "util/error.h"
 
@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Marks a message that filled its buffer; never leaves half of a UTF-8 sequence before the mark. */
+/* Ends a message that filled its buffer with "..."; never leaves a partial UTF-8 sequence before
+ * it. */
 static void mark_cut(char *message)
 {
 	size_t at = ERROR_MESSAGE_BYTES - sizeof "...";
@@ -21,7 +22,7 @@ static void mark_cut(char *message)
 	memcpy(message + at, "...", sizeof "...");
 }
 
-/* Appends to message at offset *at; *at may grow past the buffer, which is how a cut shows. */
+/* Appends to message at offset *at; *at may grow past the buffer, which indicates truncation. */
 PRINTF_LIKE(3, 0)
 static void append(char *message, size_t *at, const char *format, va_list args)
 {
@@ -42,7 +43,7 @@ static void append_words(char *message, size_t *at, const char *format, ...)
 	va_end(args);
 }
 
-/* The words, and behind them `rest` (NULL: nothing). */
+/* Formats the message, followed by `rest` (NULL: nothing). */
 PRINTF_LIKE(3, 0)
 static void tell(struct error *err, const char *rest, const char *format, va_list args)
 {

@@ -2,7 +2,7 @@
 /*
  * Errors are values that the caller owns. A function that can fail takes `struct error *err` as its
  * last argument and returns a negative status; it sets err exactly when it fails. err may be NULL
- * where the caller does not care for the words. Context is added in front on the way up:
+ * if the caller does not need the message. Callers prepend context on the way up:
  *
  *	if (chunk_read(..., err) < 0)
  *		return error_wrap(err, "reading chunk %u at %zu", index, offset);
@@ -16,18 +16,18 @@
 
 #define ERROR_MESSAGE_BYTES 512
 
-/* The message is cut with "..." if it is too long; valid UTF-8 if what went in was. */
+/* The message is truncated with "..." if it is too long; valid UTF-8 if its parts are. */
 struct error {
 	char message[ERROR_MESSAGE_BYTES];
 };
 
 #define ERROR_INIT ((struct error){ { 0 } })
 
-/* All return -1, so that they can be the return statement. */
+/* All return -1, so that they can be used in a return statement. */
 int error_set(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Puts "context: " in front of the message. */
+/* Prepends "context: " to the message. */
 int error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Like error_set, with ": " and the text of the current errno behind. Leaves errno as it was. */
+/* Like error_set, followed by ": " and the text of the current errno. Preserves errno. */
 int error_errno(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #endif

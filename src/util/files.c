@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole-file helpers over the plain system calls. No state but what SIGBUS does; every descriptor is closed where it was
- * opened, and all are O_CLOEXEC because the collector starts other people's programs.
+ * Whole-file helpers over plain system calls. The only state is the SIGBUS handler; every descriptor is closed where it was
+ * opened, and all are O_CLOEXEC because the collector starts other programs.
  */
 #include "util/files.h"
 
@@ -63,7 +63,7 @@ char *path_join(const char *folder, const char *name)
 
 int file_open_regular(const char *path, struct stat *ret_status, struct error *err)
 {
-	/* Without O_NONBLOCK a pipe of that name would keep us waiting for a writer. */
+	/* Without O_NONBLOCK, open would wait for a writer if the path is a FIFO. */
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
@@ -98,7 +98,7 @@ bool file_is_irregular(const char *path)
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
-/* A page behind the end of its file is another one from now on, of zeros: the bytes are hostile input in any case. */
+/* Replaces a page beyond the end of its file by one of zeros: the bytes are untrusted in any case. */
 static void replace_page(int number, siginfo_t *info, void *context)
 {
 	const uintptr_t bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -109,7 +109,7 @@ static void replace_page(int number, siginfo_t *info, void *context)
 	if (info->si_code != BUS_ADRERR ||
 	    mmap(page, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
 		    MAP_FAILED)
-		signal(number, SIG_DFL); /* it comes again */
+		signal(number, SIG_DFL); /* the signal is raised again */
 	errno = before;
 }
 
@@ -191,7 +191,8 @@ int file_read_stream(const char *path, size_t limit_bytes, struct buffer *out, s
 
 bool file_has_writer(int fd)
 {
-	/* Who wants to write while we hold the lease makes the kernel signal us: SIGIO would end us, SIGURG is ignored. */
+	/* If a process opens the file for writing while we hold the lease, the kernel signals us: SIGIO would kill us, SIGURG
+	 * is ignored. */
 	if (fcntl(fd, F_SETSIG, SIGURG) < 0)
 		return false;
 	if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
@@ -225,7 +226,7 @@ static int write_in_place(const char *path, struct span bytes, struct error *err
 	return file_write_all(fd, bytes, path, err);
 }
 
-/* open() and not mkstemp(), so that the kernel applies the umask to the mode. */
+/* open() instead of mkstemp(), so that the kernel applies the umask to the mode. */
 static int open_temporary(const char *path, mode_t mode, char **ret_name, struct error *err)
 {
 	for (unsigned attempt = 0; attempt < 100; attempt++) {
@@ -251,7 +252,7 @@ static int write_to_disk(int fd, struct span bytes, const char *path, struct err
 {
 	if (file_write_all(fd, bytes, path, err) < 0)
 		return -1;
-	/* Without it a power cut may leave the new name on an empty file. */
+	/* Without it, a power failure may leave the new name on an empty file. */
 	if (fsync(fd) < 0 && errno != EINVAL && errno != EROFS)
 		return error_errno(err, "fsync %s", path);
 	return 0;
@@ -334,7 +335,7 @@ int file_newest(const char *folder, const char *suffix, char **ret_path, struct 
 
 		if (!ends_in(entry->d_name, suffix))
 			continue;
-		/* A file that went away since it was listed is simply not the newest. */
+		/* A file that was removed after it was listed is not the newest. */
 		if (fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
 			continue;
 		if (best &&

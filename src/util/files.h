@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole files: map, read, write at once, find. Functions return 0, or -1 with err set ("open
- * run.hg: No such file or directory"). Any thread.
+ * Whole files: map, read, write at once, find. Functions return 0, or -1 with err set ("open run.hg: No such file or
+ * directory"). Any thread.
  */
 #ifndef UTIL_FILES_H
 #define UTIL_FILES_H
@@ -18,26 +18,26 @@
 #include "util/error.h"
 
 /*
- * Opens a regular file for reading and fails for everything else. It never waits, as opening or reading a pipe of that name would, and
- * becomes nobody's terminal. *ret_status (may be NULL) is the status of what was opened: who asks about its owner must ask there,
- * since the path may lead to another file by now. Returns the descriptor; -1 with err and errno set.
+ * Opens a regular file for reading and fails for anything else. Never blocks, as a FIFO could, and never acquires a controlling
+ * terminal. *ret_status (may be NULL) is the status of the opened file: check its owner there, since the path may refer to
+ * another file by now. Returns the descriptor; -1 with err and errno set.
  */
 int file_open_regular(const char *path, struct stat *ret_status, struct error *err);
 
-/* Tells a file from every other, and from what it becomes when it is written to. */
+/* Identifies a file and its content: changes when it is written to. */
 struct file_identity {
 	uint64_t device, inode, bytes;
 	struct timespec modified, changed;
 };
-/* All zero if there is none. */
+/* All zero if fd is not valid. */
 struct file_identity file_identity(int fd);
 
-/* There is something at the path and it is no regular file: what a library that opens paths itself must not be let near. */
+/* Whether the path exists but is not a regular file: libraries that open paths themselves must not get it. */
 bool file_is_irregular(const char *path);
 
 /*
- * A file mapped read-only. If somebody else makes the file shorter meanwhile, its tail reads as zeros: by a handler of SIGBUS, so no
- * thread that reads may block that.
+ * A file mapped read-only. If another process truncates the file meanwhile, its tail reads as zeros, by a SIGBUS handler: no
+ * thread that reads it may block SIGBUS.
  */
 struct file_map {
 	struct span bytes;
@@ -50,56 +50,56 @@ int file_map_open(struct file_map *map, const char *path, struct error *err);
 void file_map_release(struct file_map *map);
 
 /*
- * Appends the whole regular file to out; works for /proc too, where sizes are unknown. A file of more than
- * limit_bytes is an error: what was asked for was a file of that kind, not a disk image.
+ * Appends the whole regular file to out; works for /proc too, where sizes are unknown. A file of more than limit_bytes is an
+ * error: it is not of the expected kind.
  */
 int file_read(const char *path, size_t limit_bytes, struct buffer *out, struct error *err);
-/* The same of what the user has named: also a pipe, and then waits for who writes to it. `budgets=<(make-budgets)` */
+/* The same for a path given by the user, which may be a FIFO: then waits for its writer. `budgets=<(make-budgets)` */
 int file_read_stream(const char *path, size_t limit_bytes, struct buffer *out, struct error *err);
-/* The same of an open file; `path` is for the message only. */
+/* The same for an open file; `path` is only for the message. */
 int file_read_all(int fd, size_t limit_bytes, const char *path, struct buffer *out,
 		  struct error *err);
 
 /*
- * Replaces path by a file with these bytes, or leaves it alone: a reader sees the old file or the
- * new one, never half of it. What exists and is no regular file (/dev/null, a pipe) is simply
- * written to.
+ * Replaces path by a file with these bytes, or leaves it unchanged: a reader sees the old file or the new one, never a part. If
+ * path exists and is not a regular file (/dev/null, a FIFO), it is written to directly.
  */
 int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct error *err);
 
-/* A file that was not there before, FOLDER/NAME with a random part before its suffix, for this user alone. *ret_path is the caller's. */
+/* Creates a new file, FOLDER/NAME with a random part before its suffix, accessible only to this user. The caller frees
+ * *ret_path. */
 int file_write_new(const char *folder, const char *name, struct span bytes, char **ret_path,
 		   struct error *err);
 
 /*
- * Whether anybody has the file open, or mapped, for writing: also who is in another pid namespace or hides its /proc. Asks for
- * a read lease, so it is only known to the file's owner and to root; false if it is not known.
+ * Whether any process has the file open, or mapped, for writing, even one in another pid namespace or with a hidden /proc. Uses
+ * a read lease, which only the file's owner and root may take; false if unknown.
  */
 bool file_has_writer(int fd);
 
-/* Writes all bytes, however many calls it takes. path is for the message only. */
+/* Writes all bytes, in as many calls as needed. path is only for the message. */
 int file_write_all(int fd, struct span bytes, const char *path, struct error *err);
 
 /*
- * The newest regular file of the folder whose name ends in suffix, e.g. ".hg"; of equally new ones
- * the last by name. *ret_path is the caller's (free), or NULL if there is none, which is no error.
+ * The newest regular file in the folder whose name ends in suffix, e.g. ".hg"; among equally new ones the last by name. The
+ * caller frees *ret_path; NULL if there is none, which is not an error.
  */
 int file_newest(const char *folder, const char *suffix, char **ret_path, struct error *err);
 
-/* The part behind the last slash; points into path. */
+/* The part after the last slash; points into path. */
 const char *path_base(const char *path);
-/* Where to begin a command or path that must fit `room` bytes: behind as many of its program's folders as it takes, at a '/'. */
+/* The suffix of a command or path that fits into `room` bytes: skips as many leading folders of its program as necessary,
+ * starts at a '/'. */
 const char *path_tail(const char *command, size_t room);
 /*
- * The folder that holds path: "." if there is no slash, "/" for the root. The caller's (free); NULL
- * if out of memory.
+ * The folder that contains path: "." if there is no slash, "/" for the root. The caller frees it; NULL if out of memory.
  */
 char *path_folder(const char *path);
-/* "folder/name". The caller's (free); NULL if out of memory. */
+/* "folder/name". The caller frees it; NULL if out of memory. */
 char *path_join(const char *folder, const char *name);
 /*
- * The path that execvp would take: `program` itself if it has a slash, else what $PATH gives. The
- * caller's (free); NULL if there is none.
+ * The path that execvp would use: `program` itself if it has a slash, else found in $PATH. The caller frees it; NULL if there
+ * is none.
  */
 char *program_path(const char *program);
 

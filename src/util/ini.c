@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over hostile text, line by line, through the cursor. Whoever wrote the file made a mistake by hand, so every
- * error names the line and what was expected there. No state; all memory is the caller's arena.
+ * One pass over untrusted text, line by line, through the cursor. The file was written by hand, so every error names the line
+ * and what was expected there. No state; all memory is from the caller's arena.
  */
 #include "util/ini.h"
 
@@ -41,7 +41,7 @@ static struct span trimmed(struct span text)
 	return text;
 }
 
-/* The next line without its end; false behind the last. */
+/* The next line without its newline; false after the last. */
 static bool next_line(struct parser *p, struct span *ret)
 {
 	size_t left = cursor_left(&p->at), length = 0;
@@ -107,7 +107,7 @@ static bool has_control(struct span line)
 static int take_line(struct parser *p, struct span line, struct error *error)
 {
 	if (has_control(line))
-		return complain(p, error, "this is no text: it has control characters");
+		return complain(p, error, "not a text file: it contains control characters");
 	line = trimmed(line);
 	if (line.size == 0 || line.data[0] == '#' || line.data[0] == ';')
 		return 0;
@@ -117,7 +117,7 @@ static int take_line(struct parser *p, struct span line, struct error *error)
 int ini_parse(struct ini *ret, struct span text, const char *name, struct arena *arena,
 	      struct error *error)
 {
-	static const uint8_t mark[] = { 0xef, 0xbb, 0xbf }; /* what some editors put in front */
+	static const uint8_t mark[] = { 0xef, 0xbb, 0xbf }; /* BOM, written by some editors */
 	struct parser p = { .arena = arena, .name = name, .section = "" };
 	struct span line;
 	int status = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of interned strings: open addressing by hash, at most three quarters full. The texts
- * are in an arena and never move; only the table grows. An entry keeps hash and length, so that a
- * text is compared only with what is almost certainly equal, and growing reads no text.
+ * The table of interned strings: open addressing, at most three quarters full. The texts are in an
+ * arena and never move; only the table grows. An entry has the hash and length, so that a text is
+ * compared only with one that is almost certainly equal, and growing reads no text.
  */
 #include "util/intern.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strings kept once: equal text gives the same pointer, so that grouping and comparing can go by
- * pointer. One thread at a time. Zeroed is empty.
+ * String interning: equal texts have the same pointer, so that they can be grouped and compared by
+ * pointer. One thread at a time. All zero is empty.
  */
 #ifndef UTIL_INTERN_H
 #define UTIL_INTERN_H
@@ -13,8 +13,8 @@
 #include "util/arena.h"
 
 struct intern_entry {
-	const char *text; /* NULL: free */
-	void *value;	  /* the caller's; NULL at first */
+	const char *text; /* NULL: unused */
+	void *value;	  /* owned by the caller; initially NULL */
 	uint32_t hash;
 	uint32_t length;
 };
@@ -28,18 +28,18 @@ struct intern {
 
 #define INTERN_INIT ((struct intern){ 0 })
 
-/* Frees all texts; empty and usable again. */
+/* Frees all texts; the table is empty and usable again. */
 void intern_release(struct intern *intern);
 
 /*
- * The one copy of the bytes, with a NUL behind them; stays where it is until the release. NULL if
- * out of memory, or if there are 4 GiB of them.
+ * The interned copy of the bytes, NUL-terminated; does not move until the release. NULL if out of
+ * memory, or if the text has 4 GiB or more.
  */
 const char *intern_span(struct intern *intern, struct span bytes);
 const char *intern_text(struct intern *intern, const char *text);
 /*
- * The same, with the place of a value that the caller may keep with the text. Valid until the next
- * text is added. NULL as above.
+ * The same, with a field for a value of the caller. Valid until the next text is added. NULL as
+ * above.
  */
 struct intern_entry *intern_entry(struct intern *intern, struct span bytes);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON writer. Its state is the path of open objects and arrays, so that commas, line ends and
- * the order of keys and values are its own business. Owns nothing. One thread at a time. Invariant:
- * what is in the buffer is always a prefix of a valid JSON document.
+ * The JSON writer. Its state is the path of open objects and arrays, so that it handles commas,
+ * newlines and the order of keys and values itself. Owns nothing. One thread at a time.
+ * Invariant: the buffer is always a prefix of a valid JSON document.
  */
 #include "base/checked.h"
 #include "util/json.h"
@@ -40,7 +40,7 @@ UNUSED static bool in_object(const struct json *j)
 
 static void new_line(struct json *j)
 {
-	/* Deeper than any screen is wide, indentation would only be a square of the depth in bytes. */
+	/* Indentation beyond the width of a screen is useless and would take quadratic space. */
 	const unsigned deepest = 40;
 
 	if (j->style == JSON_COMPACT)
@@ -49,7 +49,7 @@ static void new_line(struct json *j)
 	buffer_fill(j->out, ' ', 2 * (size_t)MIN(j->depth, deepest));
 }
 
-/* What stands between the last thing written and the next item of the innermost object or array. */
+/* Writes the separator before the next item of the innermost object or array. */
 static void separate(struct json *j)
 {
 	if (j->depth == 0)
@@ -60,7 +60,7 @@ static void separate(struct json *j)
 	new_line(j);
 }
 
-/* Once the buffer has failed nothing is written and the levels are not kept: every call is a no-op from there. */
+/* Once the buffer has failed, nothing is written and levels are not tracked: every call is a no-op. */
 static bool is_broken(const struct json *j)
 {
 	return j->out->failed;
@@ -81,7 +81,7 @@ static void before_value(struct json *j)
 static void open_level(struct json *j, bool is_object)
 {
 	before_value(j);
-	/* Depth comes from data, so too much of it is a failure and no assertion. */
+	/* Depth depends on data, so exceeding it is a failure, not an assertion. */
 	if (j->depth == JSON_MAX_DEPTH)
 		j->out->failed = true;
 	if (is_broken(j))
@@ -135,19 +135,19 @@ static void write_escaped(struct buffer *out, uint32_t c)
 		buffer_char(out, '\\');
 		buffer_char(out, to[found - from]);
 	} else {
-		buffer_printf(out, "\\u%04x", c); /* none of them is above U+FFFF */
+		buffer_printf(out, "\\u%04x", c); /* all are at most U+FFFF */
 	}
 }
 
 static void write_string(struct buffer *out, struct span text)
 {
-	size_t plain = 0; /* start of the run that needs no change and is copied as one */
+	size_t plain = 0; /* start of the run that needs no escaping and is copied at once */
 	size_t at = 0;
 
 	buffer_char(out, '"');
 	while (at < text.size) {
 		struct span rest = span_of(text.data + at, text.size - at);
-		bool printable; /* much else is legal in JSON, but no terminal should get it raw */
+		bool printable; /* JSON permits more, but no terminal should get it raw */
 		size_t length = printable_step(rest, &printable);
 
 		if (printable && rest.data[0] != '"' && rest.data[0] != '\\') {
@@ -191,7 +191,7 @@ void json_bytes(struct json *j, struct span text)
 	write_string(j->out, text);
 }
 
-/* By hand: stacks are lists of numbers, and printf was half the time of writing them. */
+/* Not by printf, which took half the time of writing stacks: they are lists of numbers. */
 static void write_decimal(struct buffer *out, uint64_t value)
 {
 	char digits[sizeof "18446744073709551615"];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An open hash of numbers. It is at most half full; items stay in the order of their numbers and are found again by them. */
+/* A hash table with open addressing, at most half full; items are stored in the order of their
+ * numbers, which index them. */
 #include "util/numbering.h"
 
 #include <string.h>
@@ -32,7 +33,7 @@ static bool grow(struct numbering *n, size_t item_bytes)
 	return true;
 }
 
-/* The slot that holds the item, or the free one where it belongs. */
+/* The slot of the item, or the free one where it belongs. */
 static size_t slot_find(const struct numbering *n, const void *item, size_t item_bytes)
 {
 	size_t at = slot_of(item, item_bytes, n->slot_count);

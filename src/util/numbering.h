@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Items with dense numbers from 0, in the order they were first seen: pointers, or small structs without padding, all of one size
- * and equal if their bytes are. One thread at a time. Zeroed is empty.
+ * Assigns items dense numbers from 0, in the order they were first seen. Items are pointers, or small structs without padding, all
+ * of one size, and are equal if their bytes are. One thread at a time. All zero is empty.
  *
  *	size_t known = names.count, number = number_of(&names, name);
  *	if (number == SIZE_MAX)
@@ -18,9 +18,9 @@
 #include "util/vector.h"
 
 struct numbering {
-	VECTOR(uint8_t) items; /* their bytes, one behind the other */
+	VECTOR(uint8_t) items; /* their bytes, concatenated */
 	size_t count;
-	uint32_t *slots; /* number + 1; 0: free */
+	uint32_t *slots; /* number + 1; 0: unused */
 	size_t slot_count;
 };
 
@@ -31,11 +31,11 @@ struct numbering {
 		numbering_add((numbering), &item_, sizeof item_);                                  \
 	})
 size_t numbering_add(struct numbering *numbering, const void *item, size_t item_bytes);
-/* Its number; SIZE_MAX: it was never added. */
+/* The item's number; SIZE_MAX: it was never added. */
 size_t numbering_find(const struct numbering *numbering, const void *item, size_t item_bytes);
 void numbering_release(struct numbering *numbering);
 
-/* The item of a number, where items are pointers. */
+/* The item with that number, if items are pointers. */
 const void *numbered(const struct numbering *numbering, size_t number);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which characters are text, as ranges of those that are not. Nothing is asked of the locale: a report must not depend on it. Pure but for
- * print_printable.
+ * Defines printable characters by the ranges of those that are not. Independent of the locale, so that reports do not depend on
+ * it. Pure except for print_printable.
  */
 #include "util/printable.h"
 
@@ -18,7 +18,7 @@ static const struct {
 	{ 0x7f, 0x9f },	    /* DEL, C1 */
 	{ 0x61c, 0x61c },   /* Arabic letter mark */
 	{ 0x200e, 0x200f }, /* left-to-right and right-to-left mark */
-	{ 0x2028, 0x202e }, /* ends of lines and paragraphs, embeddings and overrides */
+	{ 0x2028, 0x202e }, /* line and paragraph separators, embeddings and overrides */
 	{ 0x2066, 0x2069 }, /* isolates */
 };
 
@@ -32,7 +32,7 @@ bool printable_character(uint32_t c)
 
 size_t printable_step(struct span text, bool *ret_printable)
 {
-	if (text.data[0] >= ' ' && text.data[0] < 0x7f) { /* nearly always */
+	if (text.data[0] >= ' ' && text.data[0] < 0x7f) { /* fast path */
 		*ret_printable = true;
 		return 1;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks the kernel and the environment about a terminal. No state, no locale: setlocale() would
- * change how numbers are formatted everywhere, so the encoding is read from the variables by the
- * rule that libc itself uses.
+ * Queries the kernel and the environment about a terminal. No state, no locale: setlocale() would
+ * change how numbers are formatted everywhere, so the encoding is read from the environment
+ * variables in the same order as libc does.
  */
 #include "util/terminal.h"
 
@@ -21,7 +21,7 @@ static const char *environment(const char *name)
 
 static bool locale_is_utf8(void)
 {
-	/* The first that is set decides, even if it names another encoding. */
+	/* The first variable that is set decides, even if it names another encoding. */
 	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
 
 	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -36,7 +36,7 @@ static bool locale_is_utf8(void)
 	return false;
 }
 
-/* A size that somebody set by hand; 0 if there is none. */
+/* A size from an environment variable; 0 if there is none. */
 static unsigned size_of(const char *name)
 {
 	const char *value = environment(name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the other end of a descriptor can show. Asked by cli/, which then tells the renderer in
- * plain values, so that a renderer's output depends on its arguments only.
+ * The capabilities of the terminal at the other end of a descriptor. cli/ queries them and passes
+ * plain values to the renderer, so that a renderer's output depends only on its arguments.
  */
 #ifndef UTIL_TERMINAL_H
 #define UTIL_TERMINAL_H
@@ -13,12 +13,12 @@
 
 struct terminal {
 	bool is_tty;
-	bool redraws; /* understands cursor movement: a progress line may be redrawn */
+	bool redraws; /* supports cursor movement: a progress line may be redrawn */
 	bool colours; /* redraws, and NO_COLOR is not set (https://no-color.org) */
-	bool utf8;    /* the locale's encoding is UTF-8: box drawing and the like may be used */
+	bool utf8;    /* the locale's encoding is UTF-8: box drawing etc. may be used */
 	unsigned columns;
 	unsigned rows;
-	bool columns_given; /* by a terminal or by $COLUMNS: somebody sees that width */
+	bool columns_given; /* by a terminal or by $COLUMNS, not the default */
 };
 
 /* columns: of the terminal, else $COLUMNS, else 80. rows: of the terminal, else $LINES, else 24. */

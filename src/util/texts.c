@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of texts, and a table of those that are in them already: see texts.h. */
+/* A string table, and an index of the texts already in it: see texts.h. */
 #include "util/texts.h"
 
 #include <string.h>

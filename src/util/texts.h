@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts for a file: one run of bytes, each text in it once and ended by a NUL, named by where it begins.
- * The first is empty, so that 0 can mean "none". Zeroed is empty. One thread at a time.
+ * A string table for a file: each text once and NUL-terminated, referred to by its offset. The first is empty, so that 0 can
+ * mean "none". All zero is empty. One thread at a time.
  */
 #ifndef UTIL_TEXTS_H
 #define UTIL_TEXTS_H
@@ -14,11 +14,11 @@
 
 struct texts {
 	struct buffer bytes; /* failed: out of memory, or more than 4 GiB; texts were lost */
-	struct intern known; /* the value of a text is its place */
+	struct intern known; /* the value of a text is its offset */
 };
 
 void texts_release(struct texts *texts);
-/* The text's place; 0 if text is NULL or empty, or if the texts have failed. */
+/* The text's offset; 0 if text is NULL or empty, or if the table has failed. */
 uint32_t texts_add(struct texts *texts, const char *text);
 uint32_t texts_add_span(struct texts *texts, struct span text);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats and parses quantities with integer arithmetic: the answer must not depend on the locale,
- * and 2^64 - 1 must come out right. Rounding is half up, and is done before the unit is chosen, so
- * that 1,048,575 bytes are "1.0 MiB" and not "1024.0 KiB". Pure.
+ * Formats and parses quantities with integer arithmetic: the result must not depend on the locale,
+ * and must be right for 2^64 - 1. Rounds half up before the unit is chosen, so that 1,048,575 bytes
+ * are "1.0 MiB" and not "1024.0 KiB". Pure.
  */
 #include "util/units.h"
 
@@ -125,7 +125,7 @@ struct units units_percent(uint64_t part, uint64_t whole)
 	return u;
 }
 
-/* The multiplier that a suffix stands for, or 0. */
+/* The multiplier of a suffix, or 0. */
 static uint64_t multiplier(const char *suffix)
 {
 	static const char letters[] = "KMGTPE";
@@ -163,7 +163,7 @@ bool units_parse_bytes(const char *text, uint64_t *ret_bytes)
 	if (*at == '.' && !isdigit((unsigned char)at[1]))
 		return false;
 	if (*at == '.')
-		/* Digits beyond 18 say less than a byte of an EiB. */
+		/* Digits beyond 18 are less than a byte even in EiB. */
 		for (at++; isdigit((unsigned char)*at); at++)
 			if (denominator < 1000000000000000000u) {
 				numerator = numerator * 10 + (unsigned)(*at - '0');
@@ -186,7 +186,7 @@ struct unit_word {
 	double factor;
 };
 
-/* A number and a unit behind it. */
+/* Parses a number followed by a unit. */
 static bool parse_scaled(const char *text, const struct unit_word *units, size_t count,
 			 uint64_t *ret)
 {

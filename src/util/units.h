@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers for people, the same everywhere. The text comes back by value, so that a call can stand
- * in a printf:
+ * Human-readable numbers, the same everywhere. The text is returned by value, so that a call can be
+ * an argument of printf:
  *
  *	printf("peak %s in %s blocks\n", units_bytes(peak).text, units_count(blocks).text);
  */
@@ -27,13 +27,13 @@ struct units units_count(uint64_t count);
 struct units units_count_short(uint64_t count);
 /* "850 ns", "12.4 us", "12.4 s", "3 min 05 s", "2 h 03 min", "4 d 07 h". */
 struct units units_duration(uint64_t ns);
-/* "61.2 %"; "-" where the whole is 0, because there is no such percentage. */
+/* "61.2 %"; "-" if the whole is 0, where the percentage is undefined. */
 struct units units_percent(uint64_t part, uint64_t whole);
 
 /*
- * "4096", "64MiB", "64 M", "1.5GiB", "10MB". K, M, G, T alone or with iB are powers of 1024, with B
- * alone powers of 1000; case does not matter. False, and *ret_bytes untouched, for anything else or
- * more than 64 bits.
+ * "4096", "64MiB", "64 M", "1.5GiB", "10MB". K, M, G, T, P, E alone or with iB are powers of 1024,
+ * with B alone powers of 1000; not case-sensitive. False, with *ret_bytes unchanged, for anything
+ * else or more than 64 bits.
  */
 MUST_CHECK bool units_parse_bytes(const char *text, uint64_t *ret_bytes);
 /* "12", "12s", "1.5 s", "200ms", "2min", "1h"; as above. */

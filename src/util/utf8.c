@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells valid UTF-8 from other bytes, after table 3-7 of the Unicode standard: only the second
- * byte's range depends on the first, and that range is what excludes overlong spellings, surrogates
- * and values too large. Pure.
+ * Validates UTF-8 by table 3-7 of the Unicode standard: only the second byte's range depends on the
+ * first, and that range excludes overlong encodings, surrogates and values that are too large.
+ * Pure.
  */
 #include "util/utf8.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A typed growing array, for those who build a table before they know its length.
+ * A typed growing array, for building a table of unknown length.
  *
  *	VECTOR(struct row) rows = { 0 };
  *	if (!vector_push(&rows, row))
@@ -9,7 +9,7 @@
  *		use(&rows.at[i]);
  *	vector_release(&rows);
  *
- * Zeroed is empty. Pointers into it die with the next push.
+ * All zero is empty. A push invalidates pointers into it.
  */
 #ifndef UTIL_VECTOR_H
 #define UTIL_VECTOR_H
@@ -27,7 +27,7 @@
 		size_t capacity;                                                                   \
 	}
 
-/* Makes room for extra more items; false if out of memory, and the vector is as it was. */
+/* Reserves space for extra more items; false if out of memory, with the vector unchanged. */
 #define vector_reserve(v, extra)                                                                   \
 	__extension__({                                                                            \
 		void *room_ = vector_room((v)->at, (v)->count, (extra), &(v)->capacity,            \
@@ -37,7 +37,7 @@
 		room_ != NULL;                                                                     \
 	})
 
-/* Appends one item; false if out of memory, and the vector is as it was. */
+/* Appends one item; false if out of memory, with the vector unchanged. */
 #define vector_push(v, item)                                                                       \
 	__extension__({                                                                            \
 		bool pushed_ = vector_reserve((v), 1);                                             \
@@ -54,8 +54,8 @@
 	} while (0)
 
 /*
- * The growth behind the macros: returns the (perhaps moved) items, or NULL with everything as it
- * was.
+ * Grows the array for the macros: returns the (possibly moved) items, or NULL with everything
+ * unchanged.
  */
 static inline void *vector_room(void *at, size_t count, size_t extra, size_t *capacity,
 				size_t item_bytes)
@@ -69,8 +69,8 @@ static inline void *vector_room(void *at, size_t count, size_t extra, size_t *ca
 		return at;
 	if (wanted < 8)
 		wanted = 8;
-	/* Half again and not double: realloc of large blocks then reuses what earlier growth left
-	 * behind. */
+	/* Growing by half instead of doubling lets realloc of large blocks reuse memory freed by
+	 * earlier growth. */
 	if (wanted < *capacity + *capacity / 2)
 		wanted = *capacity + *capacity / 2;
 	if (!checked_mul(wanted, item_bytes, &bytes))

@@ -9,7 +9,9 @@ SECTIONS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
 def test_the_version_is_the_same_everywhere(root):
     (version,) = re.findall(r"^project\(heapgauge VERSION (\S+)", (root / "CMakeLists.txt").read_text(), re.M)
     (crate,) = re.findall(r'^version = "(.*)"', (root / "bindings/rust/Cargo.toml").read_text(), re.M)
-    assert crate == version
+    (package,) = re.findall(r'^version = "(.*)"', (root / "bindings/python/pyproject.toml").read_text(), re.M)
+    (module,) = re.findall(r'^__version__ = "(.*)"', (root / "bindings/python/src/heapgauge/__init__.py").read_text(), re.M)
+    assert {crate, package, module} == {version}
 
 
 def test_the_changelog_is_in_the_form_of_keep_a_changelog(root):

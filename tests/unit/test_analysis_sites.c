@@ -604,9 +604,9 @@ static void what_makes_no_sense_is_refused_in_words(void **state)
 		{ "sizes", "functions", { .has_axis = true, .by = AXIS_THREAD } },
 		{ "sites", "'--view threads' lists them", { .filters.thread = "nobody" } },
 		{ "sites", "'--view processes' lists them", { .filters.process = "77" } },
-		{ "threads", "only --thread and --process", { .filters.min_size = 1 } },
+		{ "threads", "takes are --thread and --process", { .filters.min_size = 1 } },
 		{ "threads", "--cost waste", { .has_cost = true, .cost = COST_WASTE } },
-		{ "threads", "the end alone", { .at.kind = MOMENT_PEAK } },
+		{ "threads", "only at the end", { .at.kind = MOMENT_PEAK } },
 	};
 
 	begin(3);

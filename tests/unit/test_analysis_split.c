@@ -252,7 +252,7 @@ static void what_is_not_kept_is_refused_in_words(void **state)
 	assert_non_null(strstr(f.error.message, "calls and total"));
 	f.selection.asked.kind = MOMENT_TIME;
 	assert_int_equal(split_by_thread(&f.selection, &f.arena, &groups, &count, &f.error), -1);
-	assert_non_null(strstr(f.error.message, "kept for sites, not for threads"));
+	assert_non_null(strstr(f.error.message, "kept per site, not per thread"));
 	selection_release(&f.selection);
 	end(&f);
 }

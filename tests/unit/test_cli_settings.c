@@ -73,6 +73,7 @@ static const char *loop(bool program_follows, char *const *words)
 		argv[argc] = words[argc - 1], argc++;
 	o = options_over(rows, ARRAY_SIZE(rows), argc, argv);
 	o.program_follows = program_follows;
+	o.read_settings = settings_for;
 	text[0] = 0;
 	while ((got = options_next(&o, &value, &error)) != OPTIONS_END) {
 		if (got == OPTIONS_ERROR) {
@@ -134,9 +135,8 @@ static void a_flag_can_be_taken_back(void **state)
 	assert_string_equal(loop(false, (char *[]){ NULL }), "");
 	setenv("HEAPGAUGE_QUIET", "maybe", 1);
 	assert_string_equal(loop(false, (char *[]){ NULL }),
-			    "! HEAPGAUGE_QUIET: --quiet takes no value but yes or no, not 'maybe'");
-	assert_string_equal(LOOP(WORD("--quiet=2")),
-			    "! --quiet takes no value but yes or no, not '2'");
+			    "! HEAPGAUGE_QUIET: --quiet takes yes or no, not 'maybe'");
+	assert_string_equal(LOOP(WORD("--quiet=2")), "! --quiet takes yes or no, not '2'");
 }
 
 static void all_values_of_the_deciding_section_come_in_order(void **state)
@@ -162,11 +162,11 @@ static void choices_are_checked_wherever_they_come_from(void **state)
 	assert_string_equal(LOOP(WORD("--view=red")), "view=red ");
 	assert_string_equal(LOOP(WORD("--view"), WORD("name:x")), "view=name:x ");
 	assert_string_equal(LOOP(WORD("--view=gren")),
-			    "! --view takes no 'gren'; did you mean 'green'?");
-	assert_string_equal(LOOP(WORD("--view=zzzzzz")), "! --view takes no 'zzzzzz'");
+			    "! --view does not take 'gren'; did you mean 'green'?");
+	assert_string_equal(LOOP(WORD("--view=zzzzzz")), "! --view does not take 'zzzzzz'");
 	setenv("HEAPGAUGE_VIEW", "rde", 1);
 	assert_string_equal(loop(false, (char *[]){ NULL }),
-			    "! HEAPGAUGE_VIEW: --view takes no 'rde'; did you mean 'red'?");
+			    "! HEAPGAUGE_VIEW: --view does not take 'rde'; did you mean 'red'?");
 }
 
 static void expect_refused(const char *ini, const char *message)
@@ -184,12 +184,12 @@ static void an_unknown_key_names_file_line_and_the_nearest(void **state)
 		"[all]\n\nquit = 1\n",
 		"! .heapgauge.ini:3: no command has an option 'quit'; did you mean 'quiet'?");
 	expect_refused("[reprot]\nlimit = 1\n",
-		       "! .heapgauge.ini:2: there is no command 'reprot' for a section; did you "
+		       "! .heapgauge.ini:2: unknown section [reprot]; did you "
 		       "mean [report]?");
 	expect_refused("[report]\nzzzzzzzzzzzz = 1\n",
 		       "! .heapgauge.ini:2: report has no option 'zzzzzzzzzzzz'");
-	expect_refused("limit = 1\n", "! .heapgauge.ini:1: 'limit' stands above every section: put "
-				      "[all] or the name of a command above it");
+	expect_refused("limit = 1\n", "! .heapgauge.ini:1: 'limit' is outside any section: put "
+				      "[all] or a command such as [report] above it");
 	expect_refused("[report]\npid = 1\n",
 		       "! .heapgauge.ini:2: 'pid' can only be given on the command line");
 	expect_refused("[all]\nno-config = 1\n",
@@ -207,13 +207,15 @@ static void a_folders_file_cannot_say_where_to_write(void **state)
 	(void)state;
 	write_text("heapgauge/config.ini", "[record]\noutput = mine.hg\n");
 	o.program_follows = true;
+	o.read_settings = settings_for;
 	assert_true(options_next(&o, &value, &error) >= 0);
 	assert_string_equal(value, "mine.hg");
 	write_text(SETTINGS_FOLDER_FILE, "[record]\noutput = ../../.profile\n");
 	o = options_over(command_record.options, command_record.option_count, 2, record);
 	o.program_follows = true;
+	o.read_settings = settings_for;
 	assert_int_equal(options_next(&o, &value, &error), OPTIONS_ERROR);
-	assert_non_null(strstr(error.message, "cannot be set by the file of a folder"));
+	assert_non_null(strstr(error.message, "cannot be set in a folder's .heapgauge.ini"));
 }
 
 static void a_file_that_anybody_can_write_is_not_read(void **state)
@@ -235,7 +237,7 @@ static void a_mistyped_variable_is_named_and_a_strangers_is_not(void **state)
 	assert_string_equal(loop(false, (char *[]){ NULL }), "");
 	setenv("HEAPGAUGE_LIMTI", "1", 1);
 	assert_string_equal(loop(false, (char *[]){ NULL }),
-			    "! HEAPGAUGE_LIMTI in the environment is no option; did you mean "
+			    "! HEAPGAUGE_LIMTI in the environment is not an option; did you mean "
 			    "HEAPGAUGE_LIMIT?");
 }
 

@@ -99,7 +99,7 @@ static void a_wrong_head_is_refused_with_a_reason(void **state)
 	expect_refusal(h, total, "feature");
 	h = new_header(total);
 	h->header_bytes = 64;
-	expect_refusal(h, total, "size of its head");
+	expect_refusal(h, total, "size of its header");
 	h = new_header(total);
 	expect_refusal(h, total - LIVE_PAGE, "part of it is mapped");
 	h = new_header(total);
@@ -110,7 +110,7 @@ static void a_wrong_head_is_refused_with_a_reason(void **state)
 	expect_refusal(h, total, "outside");
 	h = new_header(total);
 	h->region[LIVE_POOL].at += 8;
-	expect_refusal(h, total, "pages");
+	expect_refusal(h, total, "page-aligned");
 	h = new_header(total);
 	h->region[LIVE_POOL].bytes += LIVE_PAGE;
 	expect_refusal(h, total, "overlap");

@@ -230,6 +230,25 @@ static void a_mapping_that_moves_leaves_what_came_after_it_alone(void **state)
 	assert_int_equal(maps_before_move(&slots[0], from, bytes), 0);
 }
 
+/* Who has the old place next, and was not recorded when he got it, moves nothing that is known. */
+static void a_mapping_that_moves_is_nobody_elses(void **state)
+{
+	uint64_t bytes = 16 * LIVE_PAGE;
+
+	(void)state;
+	maps_reset();
+	memory.head->map_live_bytes = 0;
+	maps_add(&slots[0], base, bytes, counters_of_slot(0));
+	uint64_t until = maps_before_move(&slots[0], base, bytes);
+
+	assert_int_not_equal(until, 0);
+	assert_int_equal(maps_before_move(&slots[1], base, LIVE_PAGE), 0);
+	maps_stay(&slots[0], until, base, bytes); /* the call has failed */
+	assert_int_not_equal(maps_before_move(&slots[1], base, LIVE_PAGE), 0);
+	maps_remove(&slots[0], base, bytes);
+	assert_int_equal(memory.head->map_live_bytes, 0);
+}
+
 static uint64_t unknown_ends(void)
 {
 	return memory.head->health[HEALTH_unknown_ends];
@@ -275,6 +294,7 @@ int main(void)
 		cmocka_unit_test(rules_without_an_object_are_withdrawn_when_the_loader_works),
 		cmocka_unit_test(mappings_end_without_the_lock),
 		cmocka_unit_test(a_mapping_that_moves_leaves_what_came_after_it_alone),
+		cmocka_unit_test(a_mapping_that_moves_is_nobody_elses),
 		cmocka_unit_test(an_unmapping_without_the_lock_is_made_up_for),
 	};
 

@@ -89,7 +89,7 @@ static void clear(uint32_t slot, uint64_t handle)
 static void what_is_added_is_there_until_it_ends(void **state)
 {
 	static uint64_t model[ADDRESSES];
-	uint64_t pool = pools_make(&slots[0], "model"), seed = 88172645463325252u, live = 0;
+	uint64_t pool = pools_make(&slots[0], "model", false), seed = 88172645463325252u, live = 0;
 
 	(void)state;
 	assert_int_not_equal(pool, 0);
@@ -120,6 +120,79 @@ static void what_is_added_is_there_until_it_ends(void **state)
 	assert_int_equal(pool_counters_of(name_of(pool))->live_bytes, 0);
 }
 
+/* Small aligned blocks have words; large ones, and those that would share a word, are in the tables. */
+static void blocks_with_words_are_there_until_they_end(void **state)
+{
+	static uint64_t model[ADDRESSES];
+	uint64_t pool = pools_make(&slots[0], "words", true), seed = 362436069u, live = 0,
+		 shared = 0;
+
+	(void)state;
+	for (uint32_t step = 0; step < STEPS; step++) {
+		uint32_t i = (uint32_t)(unit_random(&seed) % ADDRESSES);
+		uintptr_t address = UINT64_C(0x7f0000000000) + i / 2000 * 0xffff0 + i % 2000 * 8;
+		bool put = unit_random(&seed) % 8 < (step / 50000 % 2 ? 2 : 6);
+
+		if (put && model[i] == 0) {
+			model[i] = 1 + unit_random(&seed) % (2 * LIVE_SMALL_LIMIT);
+			assert_int_not_equal(
+				pools_add(&slots[step % 2], pool, address, model[i], NULL), 0);
+			live++;
+		} else if (!put) {
+			struct pool_block block = pools_take(&slots[0], pool, address, false);
+
+			assert_int_equal(block.bytes, model[i]);
+			if (model[i] != 0)
+				pools_end_block(&slots[0], pool, &block);
+			live -= model[i] != 0;
+			model[i] = 0;
+		}
+		shared += model[i] != 0 && model[i ^ 1] != 0;
+		if (step % 100000 == 99999)
+			assert_int_equal(live_blocks(), live);
+	}
+	assert_true(shared > 1000);
+	for (uint32_t i = 0; i < ADDRESSES; i++) {
+		if (model[i] != 0)
+			end(i % 2, pool,
+			    UINT64_C(0x7f0000000000) + i / 2000 * 0xffff0 + i % 2000 * 8);
+	}
+	assert_int_equal(live_blocks(), 0);
+	assert_int_equal(pool_counters_of(name_of(pool))->live_bytes, 0);
+}
+
+/* A free that was not seen: the block ends when its address is given out again. Later blocks than a word has a birth for are in the tables. */
+static void words_are_repaired_and_do_not_grow_old(void **state)
+{
+	uint64_t pool = pools_make(&slots[0], "old", true);
+	uint64_t before = memory.head->health[HEALTH_repaired_blocks];
+	struct pool_block block;
+
+	(void)state;
+	pools_add(&slots[0], pool, 0x7e0000000010, 10, NULL);
+	pools_add(&slots[1], pool, 0x7e0000000010, 20, NULL);
+	assert_int_equal(memory.head->health[HEALTH_repaired_blocks], before + 1);
+	assert_int_equal(live_blocks(), 1);
+	assert_int_equal(*pool_word(&slots[0], 0x7e0000000010, false) & 0xfff, 20);
+	pools_add(&slots[0], pool, 0x7e0000000010, LIVE_SMALL_LIMIT,
+		  NULL); /* large: in the tables */
+	assert_int_equal(memory.head->health[HEALTH_repaired_blocks], before + 2);
+	assert_int_equal(live_blocks(), 1);
+	block = pools_take(&slots[0], pool, 0x7e0000000010, false);
+	assert_int_equal(block.bytes, LIVE_SMALL_LIMIT);
+	pools_end_block(&slots[0], pool, &block);
+	control.clock_ms = (uint64_t)LIVE_BIRTH_MASK + 5;
+	pools_add(&slots[0], pool, 0x7e0000000010, 10, NULL);
+	assert_int_equal(*pool_word(&slots[0], 0x7e0000000010, false), 0);
+	block = pools_take(&slots[0], pool, 0x7e0000000010, false);
+	assert_int_equal(block.birth_ms, (uint64_t)LIVE_BIRTH_MASK + 5);
+	pools_end_block(&slots[0], pool, &block);
+	assert_int_equal(live_blocks(), 0);
+	/* No program has such a handle: it would skip the checks of one. */
+	assert_int_equal(pools_given(pool), 0);
+	assert_int_equal(pools_given(UINT64_MAX), 0);
+}
+
 static uint64_t unknown_ends(void)
 {
 	return memory.head->health[HEALTH_unknown_ends];
@@ -133,7 +206,7 @@ static void hold_all(uint64_t handle, bool hold)
 
 static void a_free_without_the_lock_is_made_up_for(void **state)
 {
-	uint64_t pool = pools_make(&slots[0], "late"), before = unknown_frees;
+	uint64_t pool = pools_make(&slots[0], "late", false), before = unknown_frees;
 
 	(void)state;
 	for (uintptr_t i = 1; i <= 100; i++)
@@ -161,7 +234,7 @@ static void a_free_without_the_lock_is_made_up_for(void **state)
 
 static void a_pool_that_ends_without_its_locks_ends_later(void **state)
 {
-	uint64_t pool = pools_make(&slots[0], "cleared");
+	uint64_t pool = pools_make(&slots[0], "cleared", false);
 
 	(void)state;
 	for (uintptr_t i = 1; i <= 100; i++)
@@ -189,7 +262,7 @@ static void a_pool_that_ends_without_its_locks_ends_later(void **state)
 static void more_ends_than_can_be_kept_are_told(void **state)
 {
 	enum { MANY = DEFERRED_FREES_MAX + 100 };
-	uint64_t pool = pools_make(&slots[0], "many");
+	uint64_t pool = pools_make(&slots[0], "many", false);
 
 	(void)state;
 	for (uintptr_t i = 1; i <= MANY; i++)
@@ -207,7 +280,7 @@ static void more_ends_than_can_be_kept_are_told(void **state)
  * and one fewer is counted than there are: after a few of these a search in a full table would not end. */
 static void blocks_that_a_hook_has_left_twice_are_counted(void **state)
 {
-	uint64_t handle = pools_make(&slots[0], "torn");
+	uint64_t handle = pools_make(&slots[0], "torn", false);
 	struct shard *shard = shard_of(pool_of(handle), 0x9000);
 	uint32_t before;
 
@@ -227,6 +300,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_added_is_there_until_it_ends),
+		cmocka_unit_test(blocks_with_words_are_there_until_they_end),
+		cmocka_unit_test(words_are_repaired_and_do_not_grow_old),
 		cmocka_unit_test(a_free_without_the_lock_is_made_up_for),
 		cmocka_unit_test(a_pool_that_ends_without_its_locks_ends_later),
 		cmocka_unit_test(more_ends_than_can_be_kept_are_told),

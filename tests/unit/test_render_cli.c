@@ -168,7 +168,7 @@ static void wrong_command_line_is_status_2_and_names_the_nearest(void **state)
 	expect(REPORT(WORD("--format"), WORD("xml")), CLI_USAGE, NULL, "xml");
 	expect(REPORT(WORD("--limit"), WORD("3x")), CLI_USAGE, NULL, "3x");
 	expect(REPORT(WORD("--limit"), WORD("-3")), CLI_USAGE, NULL, "-3");
-	expect(REPORT(WORD("--bytes=3")), CLI_USAGE, NULL, "no value");
+	expect(REPORT(WORD("--bytes=3")), CLI_USAGE, NULL, "yes or no");
 	expect(REPORT(WORD("a.hg"), WORD("b.hg")), CLI_USAGE, NULL, "b.hg");
 	expect(REPORT(WORD("-z")), CLI_USAGE, NULL, "-z");
 	expect(REPORT(WORD("--help")), CLI_OK, "--no-symbols", NULL);

@@ -134,7 +134,7 @@ static void a_filter_that_is_no_regular_expression_is_an_error(void **state)
 	(void)state;
 	press(&l, "/(\n");
 	assert_int_equal(question_query(&l.question, &query, &error), -1);
-	assert_non_null(strstr(error.message, "no regular expression"));
+	assert_non_null(strstr(error.message, "not a regular expression"));
 	filters_release(&query.filters);
 }
 

@@ -81,8 +81,8 @@ static void a_mistake_names_its_line(void **state)
 	EXPECT_ERROR("\n\n[open\n", "x.ini:3: a section is a name in brackets");
 	EXPECT_ERROR("[", "x.ini:1: a section is a name in brackets");
 	EXPECT_ERROR("[]", "x.ini:1: a section needs a name");
-	EXPECT_ERROR("a = \x1b[2J\n", "x.ini:1: this is no text");
-	EXPECT_ERROR("a = b\0c\n", "x.ini:1: this is no text");
+	EXPECT_ERROR("a = \x1b[2J\n", "x.ini:1: not a text file");
+	EXPECT_ERROR("a = b\0c\n", "x.ini:1: not a text file");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of the page: what all views share, and the view that is shown.
+// The frame of the page: what all views share, and the current view.
 import type { FunctionComponent } from 'preact';
 import { about, waiting } from './model/source';
 import { address, formatState, go, moved, state, type ViewName } from './model/state';

@@ -21,5 +21,5 @@ startKeys();
 const page = document.getElementById('page')!;
 page.textContent = '';
 render(<App />, page);
-/* Without it the page still works: only the names of the files are missing. */
+/* The page works without it: only the names of the files are missing. */
 loadAbout().then(startLive, () => undefined);

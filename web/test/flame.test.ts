@@ -298,6 +298,12 @@ describe('errors of estimates', () => {
 		expect(found.variance).toBeCloseTo(41);
 		expect(found.callers.map((one) => one.variance).sort()).toEqual([16, 25]);
 	});
+	it('says the language of each name', () => {
+		const tree = sampled();
+		const names = NAMES.map((name, i) => ({ ...name, language: ['python', 'c', null][i % 3] }));
+		const { legend } = colouringOf('language', tree, names);
+		expect(legend.map((entry) => entry.label).sort()).toEqual(['c', 'not known', 'python']);
+	});
 	it('colour what is sure otherwise than a guess', () => {
 		const tree = sampled();
 		const painter = colouringOf('error', tree, NAMES).painterOf(tree);

@@ -155,6 +155,8 @@ describe('the filter box', () => {
 		['size<64', 'max-size', '64'],
 		['tag:a/b', 'tag', 'a/b'],
 		['kind:all', 'kind', 'all'],
+		['frames:python', 'frames', 'python'],
+		['fold-imports:yes', 'fold-imports', 'yes'],
 		[' a b ', 'focus', 'a b'],
 	])('%s', (text, name, value) => expect(parseFilter(text)).toEqual({ name, value }));
 	it('does nothing with nothing', () => {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Judges a recording by budgets.
+ * Checks a recording against budgets.
  *
- * A process that lost allocations cannot be said to keep a budget: what was not counted may be what
- * breaks it. It can still be said to break one. Nor can an estimate tell where the limit is within what
- * chance makes of it.
+ * A process that lost allocations never counts as within a budget: the uncounted ones may be those that
+ * exceed it. It can still exceed one. Nor is there a verdict if the limit is within the confidence
+ * interval of an estimate.
  */
 #include "analysis/advice/check.h"
 
@@ -36,7 +36,7 @@ const struct check_measure_row check_measures[CHECK_MEASURES + 1] = {
 	[CHECK_GROWTH] = { "growth", "max-growth", "growth", UNIT_BYTES_RATE },
 };
 
-/* Which question gives a measure; growth has none. */
+/* The query for each measure; growth has none. */
 static const struct {
 	enum cost_id cost;
 	enum moment_kind at;
@@ -55,7 +55,7 @@ struct judge {
 	struct locations *locations;
 	const struct check_options *options;
 	struct error *error;
-	const bool *chosen; /* of the processes, which are checked */
+	const bool *chosen; /* by process: whether it is checked */
 };
 
 static const char *program_of(const struct profile_process *p)
@@ -63,7 +63,7 @@ static const char *program_of(const struct profile_process *p)
 	return p->exe[0] ? path_base(p->exe) : "?";
 }
 
-/* The recording as if it held that process alone: a question about one of thousands looks at no other. */
+/* The recording reduced to one process: a query about one of thousands must not visit the others. */
 static struct profile alone(const struct profile *profile, const struct profile_process *p)
 {
 	struct profile one = *profile;
@@ -73,7 +73,7 @@ static struct profile alone(const struct profile *profile, const struct profile_
 	return one;
 }
 
-/* About one process. */
+/* The query for one process. */
 static struct query question(const struct judge *j, enum check_measure measure)
 {
 	struct query q = *j->options->query;
@@ -84,19 +84,18 @@ static struct query question(const struct judge *j, enum check_measure measure)
 	q.at = (struct moment){ .kind = questions[measure].at };
 	q.minus = (struct moment){ 0 };
 	q.filters.process = NULL;
-	/* What libraries keep is part of any other measure. */
+	/* Memory that libraries keep counts in all other measures. */
 	q.filters.builtin &= measure == CHECK_LEAKED || measure == CHECK_LEAKED_BLOCKS;
 	return q;
 }
 
-/* A measure, and how far it may be off if it is an estimate. */
+/* A measure and, for an estimate, its uncertainty. */
 struct measured {
 	int64_t value;
 	bool estimate;
-	double error,
-		factor; /* the standard error, and how many of them hold the truth in 95 of 100 cases */
-	double bias;   /* by how much it is too high on average, at most */
-	double unseen; /* what may be there without a single sample */
+	double error, factor; /* standard error, and its multiple for 95 % confidence */
+	double bias;	      /* upper bound for the mean bias (too high) */
+	double unseen;	      /* what may exist without any sample */
 };
 
 static int growth_of(const struct profile_process *p, struct measured *ret, const char **ret_why,
@@ -107,7 +106,7 @@ static int growth_of(const struct profile_process *p, struct measured *ret, cons
 
 	if (trends_make(p, &scratch, &trends) < 0)
 		return error_set(error, "out of memory");
-	/* A verdict is one that chance makes once in twenty times, whatever made the numbers waver. */
+	/* A verdict of growth has a 1 in 20 chance of error, whatever made the numbers vary. */
 	ret->value = trends_growth(&trends).per_second;
 	if (trends.heap.moments < TREND_MOMENTS)
 		*ret_why = "the run is too short to tell growth";
@@ -119,7 +118,7 @@ static bool is_sampled(const struct profile_process *p)
 	return p->interval != 0 || strcmp(p->mode, "sampled") == 0;
 }
 
-/* The measure of one process. */
+/* Computes the measure for one process. */
 static int measure(const struct judge *j, const struct profile *profile,
 		   const struct profile_process *p, enum check_measure which, struct measured *ret,
 		   const char **ret_why)
@@ -140,11 +139,11 @@ static int measure(const struct judge *j, const struct profile *profile,
 		.factor = confidence_factor((uint64_t)s.sum.variance.samples),
 		.bias = which == CHECK_PEAK ? (double)p->peak_bias_bytes : 0,
 	};
-	/* Blocks that are never sampled are small, and each may be one byte. Without a sample not even the interval is known. */
+	/* Blocks that are never sampled are small, possibly one byte each. Without any sample, even the interval is unknown. */
 	if (ret->estimate)
 		ret->unseen = p->interval ? (double)p->interval * CONFIDENCE_UNSEEN_INTERVALS
 					  : (double)INT64_MAX;
-	/* Counted, not estimated. */
+	/* An exact count, not an estimate. */
 	if (p->counts_all && !filters_are_finer_than_processes(&q.filters)) {
 		if (which == CHECK_CALLS)
 			*ret = (struct measured){ .value = (int64_t)MIN(p->all_calls,
@@ -166,7 +165,7 @@ static int by_cost(const void *left, const void *right, void *context)
 	return a < b ? 1 : a > b ? -1 : 0;
 }
 
-/* The stacks to blame: those that grew most since the baseline if there is one, else the heaviest. */
+/* The responsible stacks: those that grew most since the baseline if there is one, else the heaviest. */
 static int blame(const struct judge *j, const struct profile_process *p,
 		 const struct profile_process *old, struct check_row *row)
 {
@@ -177,7 +176,7 @@ static int blame(const struct judge *j, const struct profile_process *p,
 					    .after = &(const struct profile *){ &now },
 					    .after_count = 1 };
 	struct selection s;
-	/* A label is made as for a result: in an arena, which is the check's here. */
+	/* location_label needs a result for its arena, which is the check's here. */
 	struct result words = { .arena = j->check->arena };
 
 	if (row->measure == CHECK_GROWTH)
@@ -215,7 +214,7 @@ static int blame(const struct judge *j, const struct profile_process *p,
 	return status;
 }
 
-/* Whether calls or frees were missed; notes about stacks, details or the clock do not touch a budget. */
+/* Whether calls or frees were missed; notes about stacks, details or the clock do not affect a budget. */
 static bool lost_calls(const struct profile_process *p)
 {
 	static const char *const losses[] = {
@@ -239,7 +238,7 @@ static int push(struct judge *j, const struct check_row *row)
 	return 0;
 }
 
-/* Where the truth is in 95 of 100 cases: of the value, or if the limit comes from an estimate, of the difference. */
+/* The 95 % confidence interval: of the value, or if the limit comes from an estimate, of the difference. */
 static void set_interval(struct check_row *row, const struct measured *m)
 {
 	double below = row->limit_error, error = hypot(m->error, below);
@@ -287,7 +286,7 @@ static bool is_same(const struct profile_process *a, const struct profile_proces
 	       (!command || strcmp(a->command, b->command) == 0);
 }
 
-/* The one of the baseline that came as late among those of the same program, and if `command`, with the same command line. */
+/* The baseline's process at the same position among those of the same program and, if `command`, the same command line. */
 static const struct profile_process *same_in_order(const struct judge *j, size_t index,
 						   bool command)
 {
@@ -347,7 +346,7 @@ static int judge_budget(struct judge *j, const struct budget *budget)
 		if (!j->chosen[i] ||
 		    (budget->pattern && fnmatch(budget->pattern, program_of(p), 0) != 0))
 			continue;
-		/* What became another program by exec is that one's matter. */
+		/* A process that called exec is checked as the new program. */
 		if (p->end == PROFILE_BECAME && !budget->pattern)
 			continue;
 		matched++;
@@ -363,7 +362,7 @@ static int judge_budget(struct judge *j, const struct budget *budget)
 	return push(j, &row);
 }
 
-/* Of one that has no counterpart there is nothing to say. */
+/* Skips processes without a counterpart. */
 static int judge_all_baselines(struct judge *j)
 {
 	static const enum check_measure compared[] = { CHECK_PEAK, CHECK_LEAKED, CHECK_CALLS };
@@ -382,7 +381,7 @@ static int judge_all_baselines(struct judge *j)
 	return 0;
 }
 
-/* A filter that matches no stack of any process would keep every budget. */
+/* A filter that matches no stack in any process would satisfy every budget. */
 static int expect_sites(const struct judge *j)
 {
 	struct query q = question(j, CHECK_CALLS);
@@ -397,8 +396,9 @@ static int expect_sites(const struct judge *j)
 
 	selection_release(&s);
 	return some ? 0
-		    : error_set(j->error, "no stack matches --site: 'heapgauge report --view "
-					  "sites' lists what there is");
+		    : error_set(j->error,
+				"no stack matches --site: 'heapgauge report --view sites' "
+				"lists all sites");
 }
 
 int check_run(struct check *check, const struct profile *profile, struct locations *locations,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Budgets: whether a recording keeps within its limits, and if not, who is to blame.
+ * Budgets: whether a recording stays within its limits, and if not, which stacks are responsible.
  *
- * A budget holds for every process whose program's name matches its pattern. A limit is an upper bound of one measure;
- * with a baseline, the measure of the process of the same name there, and a tolerance, is one more.
+ * A budget applies to every process whose program name matches its pattern. A limit is an upper bound for one measure;
+ * a baseline adds another limit: the measure of the process with the same name there, plus a tolerance.
  */
 #ifndef ANALYSIS_ADVICE_CHECK_H
 #define ANALYSIS_ADVICE_CHECK_H
@@ -22,20 +22,20 @@ enum check_measure {
 	CHECK_CALLS,
 	CHECK_TOTAL,
 	CHECK_TEMPORARY,
-	CHECK_GROWTH, /* bytes per second, of all that is live */
+	CHECK_GROWTH, /* bytes per second, of all live memory */
 	CHECK_MEASURES,
 };
 
-/* What they are called: the word, the option and key of a budget, whether it is in bytes. Ends with a NULL name. */
+/* The name, the option and key of a budget, the text, and the unit. Terminated by a NULL name. */
 struct check_measure_row {
 	const char *name, *key;
-	const char *words; /* for people */
+	const char *words; /* for text output */
 	enum result_unit unit;
 };
 extern const struct check_measure_row check_measures[CHECK_MEASURES + 1];
 
 struct budget {
-	const char *pattern; /* of a program's name, with * and ?; NULL: every process */
+	const char *pattern; /* glob for the program name; NULL: every process */
 	bool has[CHECK_MEASURES];
 	int64_t limit[CHECK_MEASURES];
 };
@@ -44,33 +44,33 @@ struct check_options {
 	const struct budget *budgets;
 	size_t budget_count;
 	const struct profile *baseline; /* NULL: none */
-	double tolerance;		/* 0.02: two per cent more than the baseline is fine */
-	int64_t tolerance_bytes;	/* and as many bytes more, of what is in bytes */
-	const struct query *query;	/* its filters say which stacks count */
+	double tolerance;		/* 0.02: two percent above the baseline is allowed */
+	int64_t tolerance_bytes;	/* plus that many bytes, for measures in bytes */
+	const struct query *query;	/* its filters select the stacks that count */
 };
 
 enum check_verdict { CHECK_OK, CHECK_BROKEN, CHECK_UNKNOWN };
 
 enum { CHECK_RESPONSIBLE = 3 };
 struct check_row {
-	const char *program; /* the name of the process' program */
+	const char *program; /* base name of the executable */
 	uint32_t pid;
 	enum check_measure measure;
 	enum check_verdict verdict;
 	int64_t value, limit;
-	/* Of an estimate: its standard error, and between what the truth is in 95 of 100 cases. A limit that lies there is
-	 * neither kept nor broken. Against a baseline that is an estimate too, of the difference. */
+	/* For an estimate: its standard error and its 95 % confidence interval. A limit inside the interval is neither
+	 * kept nor exceeded. If the baseline is an estimate too, they are of the difference. */
 	bool estimate;
 	double error;
 	int64_t low, high;
-	bool has_baseline; /* the limit is made from it */
+	bool has_baseline; /* the limit is derived from it */
 	int64_t baseline;
-	double limit_error; /* of a limit that comes from an estimate */
+	double limit_error; /* standard error of a limit from an estimate */
 	const char *why;    /* UNKNOWN: the reason */
-	/* BROKEN: the stacks that hold most, or that grew most since the baseline. */
+	/* BROKEN: the heaviest stacks, or those that grew most since the baseline. */
 	struct {
 		const char *label;
-		const char *file; /* of its source; NULL: not known */
+		const char *file; /* source file; NULL: unknown */
 		uint32_t line;
 		int64_t value;
 	} responsible[CHECK_RESPONSIBLE];
@@ -83,7 +83,7 @@ struct check {
 	size_t broken, unknown;
 };
 
-/* -1 with the error set. A budget that no process matches is a row of its own: unknown. */
+/* -1 with the error set. A budget that matches no process gets a row of its own, with the verdict UNKNOWN. */
 int check_run(struct check *check, const struct profile *profile, struct locations *locations,
 	      const struct check_options *options, struct error *error);
 void check_release(struct check *check);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Explained is what lies in recorded blocks and mappings, what the allocator that hands them out holds around them, and what a forked child
- * had from its parent. Static data is nobody's allocation and counts on neither side. Pure functions; any thread.
+ * Explained memory is in recorded blocks and mappings, in the overhead of the allocator that serves them, or inherited by a forked child.
+ * Static data is not allocated and counts on neither side. Pure functions; any thread.
  */
 #include "analysis/advice/coverage.h"
 
@@ -13,9 +13,9 @@
 
 #define MIB (1ull << 20)
 enum { ENOUGH_PERCENT = 90 };
-/* Loaders, thread tables and the like take some hundred KiB of every process, also of one that allocates nothing. */
+/* Loaders, thread tables and the like take a few hundred KiB in every process, even in one that allocates nothing. */
 #define FEW_BYTES (4 * MIB)
-/* With no sheet at all: so small a process has no room for much that was not seen. */
+/* Without any memory sheet: a process this small cannot hide much unrecorded memory. */
 #define SMALL_RSS_BYTES (32 * MIB)
 
 struct coverage coverage_of(const struct profile_memory *m)
@@ -60,7 +60,7 @@ struct coverage coverage_of_process(const struct profile *profile, const struct 
 					  .at_ns = gap.at_ns,
 					  .anonymous_bytes = gap.whole_bytes,
 					  .explained_bytes = gap.whole_bytes - gap.missing_bytes };
-	/* One sheet alone may be wrong: blocks and pages are not read at the same moment. */
+	/* A single sheet may be wrong, because blocks and pages are not read at the same moment. */
 	for (size_t i = profile_memory_count(p); i > 0 && coverage_is_low(&last); i--) {
 		struct profile_memory memory = profile_memory_at(p, i - 1);
 		struct coverage c = coverage_of(&memory);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Coverage: how much of a process' anonymous memory is explained by what was recorded. A recorder sees the calls that pass it and
- * nothing else; this is how a reader learns that there was more.
+ * Coverage: how much of a process' anonymous memory the recording explains. The recorder sees only the calls that pass through
+ * it; coverage shows whether there was more.
  */
 #ifndef ANALYSIS_ADVICE_COVERAGE_H
 #define ANALYSIS_ADVICE_COVERAGE_H
@@ -9,25 +9,25 @@
 #include "analysis/result/build.h"
 
 struct coverage {
-	bool known;		  /* else nothing was read of its memory, or by an older version */
-	uint64_t at_ns;		  /* of the sheet, since the start of the process */
+	bool known;		  /* else its memory was not read, or by an older version */
+	uint64_t at_ns;		  /* time of the memory sheet, since the start of the process */
 	uint64_t anonymous_bytes; /* resident, without static data */
-	uint64_t explained_bytes; /* of these */
+	uint64_t explained_bytes; /* part of anonymous_bytes */
 };
 
-/* Of one sheet. */
+/* The coverage of one memory sheet. */
 struct coverage coverage_of(const struct profile_memory *memory);
-/* Of the sheets that leave most unexplained if that is much, else of the last. What an allocator or a runtime inside some file has mapped
- * was seen and yet explains nothing: its blocks were not. */
+/* From the sheets that leave most unexplained if that is much, else from the last one. Mappings by an allocator or a runtime inside some
+ * file are recorded but count as unexplained: their blocks were not recorded. */
 struct coverage coverage_of_process(const struct profile *profile,
 				    const struct profile_process *process);
 
-/* Whether so much is missing that every report says so. */
+/* Whether so much is missing that every report mentions it. */
 bool coverage_is_low(const struct coverage *coverage);
-/* Whether "nothing lost" may be said of the process: what is known of its memory leaves no room for much that was not seen. */
+/* Whether a report may say "nothing lost": the known memory of the process leaves no room for much unrecorded memory. */
 bool coverage_supports(const struct profile *profile, const struct profile_process *process);
 
-/* The line of the summary and of the view memory. */
+/* The line in the summary and in the memory view. */
 void coverage_say(struct sentences *sentences, const struct profile_process *process,
 		  const struct coverage *coverage);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sites -> findings.
+ * From sites to findings.
  *
- * One pass over the sites asks each rule whether a site may have it; those that may are added up by
- * rule and by the function that owns them, and then the rule decides. The sites are in the order of
- * their process, so that what a rule knows of a process is made once. Processes are judged each for
- * themselves; what the same rule says of the same function in several of them is one finding.
+ * One pass over the sites tests each rule's precondition on each site; sites that pass are summed
+ * by rule and owner function, and then the rule decides. Sites are ordered by process, so that a
+ * rule's data about a process is computed once. Each process is judged separately; findings of the
+ * same rule and function in several processes are merged.
  */
 #include "analysis/advice/findings.h"
 
@@ -19,7 +19,7 @@
 #include "model/history.h"
 #include "model/threads.h"
 
-/* A standard error of a fifth or less: nothing is said of what is known worse. */
+/* A standard error of at most a fifth: less certain numbers give no findings. */
 enum { LEAST_SAMPLES = 30 };
 
 typedef VECTOR(struct finding) finding_vector;
@@ -27,13 +27,13 @@ typedef VECTOR(struct finding) finding_vector;
 struct maker {
 	struct findings *findings;
 	struct locations *locations;
-	struct advised *of;  /* the process at hand */
-	finding_vector open; /* of it */
+	struct advised *of;  /* the current process */
+	finding_vector open; /* findings of the current process */
 	finding_vector done;
 	struct arena scratch;
 };
 
-/* Functions in which a C++ container has no room left and takes a larger block. */
+/* Functions in which a full C++ container moves to a larger block. */
 static bool regrows(struct location_chain stack)
 {
 	static const char *const names[] = { "_M_realloc_insert", "_M_realloc_append",
@@ -49,7 +49,7 @@ static bool regrows(struct location_chain stack)
 	return false;
 }
 
-/* Blocks that a slot freed beyond those it allocated came from another. */
+/* Blocks that a slot freed in excess of those it allocated came from other slots. */
 static uint64_t freed_elsewhere(const struct profile_process *p, site_id site)
 {
 	uint64_t count = 0;
@@ -116,7 +116,7 @@ static void add_tally(struct tally *sum, const struct tally *t)
 	estimates_add(&sum->sums, &t->sums);
 }
 
-/* What libc, the loader and the runtimes do on their own is nothing that the program's author can change. */
+/* The program's author cannot change what libc, the loader and the runtimes do on their own. */
 static bool is_runtimes_own(struct location_chain stack)
 {
 	bool beyond_runtime = false;
@@ -129,7 +129,7 @@ static bool is_runtimes_own(struct location_chain stack)
 	return !beyond_runtime;
 }
 
-/* The finding of the rule in the function, or a new one; NULL if out of memory. */
+/* Returns the finding of the rule for the function, created on first use; NULL if out of memory. */
 static struct finding *finding_at(struct maker *m, const struct rule_row *rule,
 				  const struct advised *of, const struct location *owner)
 {
@@ -178,7 +178,7 @@ static bool take_site(struct maker *m, const struct advised *of, const struct ru
 	return true;
 }
 
-/* The most that the snapshots hold beside the tally's sites. */
+/* Computes the maximum over the snapshots of what was live besides the tally's sites. */
 static bool look_back(struct maker *m, struct finding *f)
 {
 	const struct profile_process *p = f->process;
@@ -214,7 +214,7 @@ static bool has_enough_samples(const struct tally *t)
 	return t->sums.samples == 0 || t->sums.samples >= LEAST_SAMPLES;
 }
 
-/* The process is through: what holds is kept. */
+/* Ends a process: keeps the findings that hold. */
 static bool close_process(struct maker *m)
 {
 	for (size_t i = 0; i < m->open.count; i++) {
@@ -224,7 +224,7 @@ static bool close_process(struct maker *m)
 			continue;
 		if (f->rule->looks_back && !look_back(m, f))
 			return false;
-		f->tally.members = NULL; /* they go with the process */
+		f->tally.members = NULL; /* freed with the process */
 		if (f->rule->holds(f->of, &f->tally, &f->saving) && !vector_push(&m->done, *f))
 			return false;
 	}
@@ -241,25 +241,23 @@ struct site_live advised_held(const struct advised *of, const struct profile_sit
 		return none;
 	const struct site_live *held = &of->held[site->id.v];
 
-	/* Read in the middle of a call it may be negative. */
+	/* May be negative if read in the middle of a call. */
 	return held->bytes > 0 && held->blocks > 0 ? *held : none;
 }
 
-/* What happened this long ago is not about to change. */
+/* Events older than this have settled. */
 #define SETTLED_NS 300000000ull
 
-/* The sheet to judge by: the last one, but for those in which a program frees what it holds before it ends. */
+/* The memory sheet to judge by: the last one, except for those taken after an exiting program began to free its memory. */
 static struct profile_memory last_sheet(const struct profile_process *p)
 {
-	struct profile_memory last = p->memory;
+	struct profile_memory last = p->memory, at = last;
 
-	for (size_t i = profile_memory_count(p); i > 1; i--) {
-		struct profile_memory before = profile_memory_at(p, i - 2);
-
-		if (last.at_ns + SETTLED_NS < p->duration_ns ||
-		    before.live_bytes <= last.live_bytes)
-			break;
-		last = before;
+	for (size_t i = profile_memory_count(p); i > 1 && at.at_ns + SETTLED_NS >= p->duration_ns;
+	     i--) {
+		at = profile_memory_at(p, i - 2);
+		if (at.live_bytes > last.live_bytes)
+			last = at;
 	}
 	return last;
 }
@@ -272,8 +270,8 @@ static uint64_t live_apart(const struct profile_process *p, const struct profile
 	return MAX(a, b) - MIN(a, b);
 }
 
-/* The snapshot that shows who held the memory when it was last looked at: the last before that or the first after it, whichever
- * has about as much live. In time the nearest may be the end, when all was freed. Pre: there is one. */
+/* The snapshot that shows the owners of the memory on the sheet: the last before the sheet or the first after it, whichever has
+ * about as much live. The nearest in time may be the end, when all was freed. Pre: there is a snapshot. */
 static size_t nearest_snapshot(const struct profile_process *p, const struct profile_memory *m)
 {
 	size_t after = 0, count = profile_snapshot_count(p);
@@ -285,7 +283,7 @@ static size_t nearest_snapshot(const struct profile_process *p, const struct pro
 	return after - 1;
 }
 
-/* Whether the heap had been that small for long enough: what was freed just now is about to be used, or returned. */
+/* Whether the heap has been this small for long enough: memory freed just now may soon be reused or returned. */
 static bool is_settled(const struct profile_process *p, const struct profile_memory *m)
 {
 	uint64_t large_at_ns = p->peak_at_ns;
@@ -299,7 +297,7 @@ static bool is_settled(const struct profile_process *p, const struct profile_mem
 	return m->at_ns >= SETTLED_NS && m->at_ns - SETTLED_NS >= large_at_ns;
 }
 
-/* Whether no more pages came into use for a while, but for blocks that did: what is not used by now is not about to be. */
+/* Whether no pages were touched for a while, except for new blocks: memory still untouched will probably stay so. */
 static bool is_touched_no_more(const struct profile_process *p, const struct profile_memory *last)
 {
 	static const uint64_t noise_bytes = 128 * 1024;
@@ -354,7 +352,7 @@ static struct advised *new_process(struct maker *m, const struct profile_process
 	return look_at_memory(of, arena) ? of : NULL;
 }
 
-/* Sites come process by process. */
+/* Sites arrive process by process. */
 static bool visit(struct maker *m, const struct profile_process *process,
 		  const struct profile_site *site)
 {
@@ -420,7 +418,7 @@ static void add_saving(struct saving *sum, const struct saving *s)
 	sum->bytes_per_second = saturating_add_signed(sum->bytes_per_second, s->bytes_per_second);
 }
 
-/* Findings of one rule in one function, those of one rule being together. */
+/* Orders by function, then by rule. */
 static int compare_subjects(const void *left, const void *right)
 {
 	const struct finding *a = left, *b = right;
@@ -432,7 +430,7 @@ static int compare_subjects(const void *left, const void *right)
 	return compare_findings(a, b);
 }
 
-/* Into one of each rule and function. What is not freed is not told how to be stored better: it should not be there. */
+/* Merges findings of the same rule and function. Drops advice on storage for leaked blocks: they should not exist. */
 static void merge(finding_vector *v)
 {
 	size_t kept = 0;
@@ -458,7 +456,7 @@ static void merge(finding_vector *v)
 	v->count = kept;
 }
 
-/* What is left to do once all were visited, or one could not be. */
+/* Completes the findings after all sites were visited, or cleans up if that failed. */
 static int finish(struct maker *m, bool visited)
 {
 	struct findings *findings = m->findings;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TABLE of next steps. Each row weighs itself by what the recording holds: 0 if it would show
- * nothing, and the more the likelier it is what the reader came for. The three heaviest are said.
+ * The TABLE of next steps. Each row computes its weight from the recording: 0 if its view would
+ * show nothing, and higher if it is more likely to be what the user needs. The three heaviest are
+ * printed.
  */
 #include "analysis/advice/next_steps.h"
 
@@ -36,7 +37,7 @@ static void say_advice(struct words *w, const struct facts *f)
 	words_count(w, f->findings->count, " finding", " findings");
 }
 
-/* A server's slow growth matters more than what was there from the start. */
+/* A server's slow growth matters more than memory that was there from the start. */
 static unsigned weigh_growth(const struct facts *f)
 {
 	return f->growth.per_second > 0 ? 80 : 0;
@@ -92,7 +93,7 @@ static void say_temporary(struct words *w, const struct facts *f)
 		       " temporary allocation", " temporary allocations");
 }
 
-/* Most of what the process takes is not what the program asked for. */
+/* Much of the process' memory was not requested by the program. */
 static unsigned weigh_memory(const struct facts *f)
 {
 	const struct profile_memory *m = &f->p->memory;
@@ -135,7 +136,7 @@ static unsigned weigh_sites(const struct facts *f)
 static const struct {
 	const char *options;
 	unsigned (*weigh)(const struct facts *facts);
-	void (*say)(struct words *words, const struct facts *facts); /* NULL: the text says it */
+	void (*say)(struct words *words, const struct facts *facts); /* NULL: `text` is used */
 	const char *text;
 } steps[] = {
 	{ "--view advice", weigh_advice, say_advice },

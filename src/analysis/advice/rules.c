@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TABLE of rules. Each says only what the counters prove, with a saving that is computed and not
- * guessed; where it is a bound or an estimate, the words say so. Thresholds are shares of what the
- * process did, and floors below which nobody should be bothered.
+ * The TABLE of rules. Each claims only what the counters prove, with a computed saving; if that is a
+ * bound or an estimate, the text says so. Thresholds are shares of the process' totals, with floors
+ * below which a finding is not worth reporting.
  */
 #include <string.h>
 
@@ -12,23 +12,23 @@
 
 enum {
 	MIB = 1 << 20,
-	LEAST_BYTES = MIB,	 /* of memory, or of copying */
-	LEAST_LEFT = 128 * 1024, /* that was not freed: it may be the beginning */
+	LEAST_BYTES = MIB,	 /* of memory or copying */
+	LEAST_LEFT = 128 * 1024, /* not freed; low, because it may be the beginning of a leak */
 	LEAST_GROWTHS = 64,	 /* calls that copy */
-	LEAST_CALLS = 1000,	 /* of realloc that do not */
+	LEAST_CALLS = 1000,	 /* realloc calls that do not copy */
 	LEAST_TEMPORARY = 1000000,
-	PAIR_NS = 50, /* about what a call and its free cost */
+	PAIR_NS = 50, /* approximate cost of an allocation and its free */
 	LEAST_ELSEWHERE = 50000,
 	LEAST_SMALL_BLOCKS = 10000,
 	SMALL_BYTES = 64,
-	HEADER_BYTES = 8,	  /* glibc's, in front of each block */
-	LEAST_RUN_NS = 200000000, /* lifetimes are counted in milliseconds */
-	LARGE_BYTES = 128 * 1024, /* glibc gives each a mapping of its own */
+	HEADER_BYTES = 8,	  /* of glibc, before each block */
+	LEAST_RUN_NS = 200000000, /* lifetimes are in milliseconds */
+	LARGE_BYTES = 128 * 1024, /* glibc gives each its own mapping */
 	LEAST_UNUSED = 8 * MIB,
-	LEAST_UNTOUCHED_NS = 300000000, /* what was asked for just now is about to be used */
+	LEAST_UNTOUCHED_NS = 300000000, /* newer blocks may still be used */
 };
 
-/* At least one in `one_in`, and the floor. */
+/* At least one in `one_in`, and at least the floor. */
 static bool counts(uint64_t part, uint64_t whole, uint64_t one_in, uint64_t floor)
 {
 	return part >= floor && part >= whole / one_in;
@@ -44,20 +44,20 @@ bool site_blocks_are_large(const struct site_numbers *n)
 	return mean(n->bytes, n->calls) >= LARGE_BYTES;
 }
 
-/* What is rounded up in the blocks that were there at the peak: as in all calls on average. */
+/* Internal fragmentation at the peak, assuming the mean over all calls. */
 static uint64_t slack_at_peak(uint64_t slack_bytes, uint64_t calls, uint64_t peak_blocks)
 {
 	return calls ? saturating_u64((double)slack_bytes / (double)calls * (double)peak_blocks)
 		     : 0;
 }
 
-/* Of each on average. */
+/* The mean per item. */
 static struct result_value value_mean(uint64_t sum, uint64_t count)
 {
 	return value_bytes(mean(sum, count));
 }
 
-/* Some of the tally's bytes, and of its blocks. */
+/* A part of the tally's bytes, or of its blocks, with its standard error. */
 static struct result_value some_bytes(const struct tally *t, uint64_t bytes)
 {
 	return value_part(UNIT_BYTES, bytes, VARIANCE_BYTES, &t->sums);
@@ -68,15 +68,15 @@ static struct result_value some_blocks(const struct tally *t, uint64_t count)
 	return value_part(UNIT_COUNT, count, VARIANCE_CALLS, &t->sums);
 }
 
-/* Growth step by step. */
+/* Incremental growth. */
 
 static uint64_t copied_bytes(const struct tally *t)
 {
-	/* A container doubles: half of each new block is what was copied into it. */
+	/* A container doubles: half of each new block was copied from the old one. */
 	return saturating_add(t->reallocs.moved_bytes, t->regrown_bytes / 2);
 }
 
-/* Where blocks grow without moving, each step still is a call. */
+/* Even if blocks grow in place, each step is a call. */
 static bool is_mostly_growing(uint64_t growths, uint64_t all_calls)
 {
 	return counts(growths, all_calls, 4, LEAST_CALLS);
@@ -86,7 +86,7 @@ static bool reserve_may(const struct advised *of, const struct profile_site *sit
 {
 	const struct site_numbers *n = &site->numbers;
 
-	/* Whether a container grows is known by names: only sites that would matter are asked. */
+	/* Detecting container growth needs names, so only sites that could matter are tested. */
 	return counts(n->reallocs.moved_bytes, of->process->bytes, 80, LEAST_BYTES / 4) ||
 	       counts(n->reallocs.grown_calls, of->process->calls, 16, LEAST_CALLS / 4) ||
 	       (n->reallocs.calls == 0 && n->calls >= LEAST_GROWTHS / 8 &&
@@ -123,7 +123,7 @@ static void reserve_say(struct words *w, const struct advised *of, const struct 
 			some_blocks(t, t->regrown_calls), some_bytes(t, t->regrown_bytes));
 }
 
-/* Freed before the next one. */
+/* Freed before the next allocation. */
 
 static bool reuse_may(const struct advised *of, const struct profile_site *site)
 {
@@ -132,7 +132,7 @@ static bool reuse_may(const struct advised *of, const struct profile_site *site)
 
 static bool reuse_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
-	/* A hundredth of the time, and half of what is allocated here. */
+	/* A hundredth of the run time, and half of the allocations here. */
 	if (!counts(t->temporary, of->process->calls, 10, LEAST_TEMPORARY) ||
 	    t->temporary < of->process->duration_ns / PAIR_NS / 100 ||
 	    t->temporary < t->sums.calls / 2)
@@ -154,7 +154,7 @@ static void reuse_say(struct words *w, const struct advised *of, const struct ta
 			       seconds > 0 ? saturating_u64((double)t->temporary / seconds) : 0));
 }
 
-/* Small blocks of one kind. */
+/* Many small blocks. */
 
 static bool is_small(const struct tally *t)
 {
@@ -212,7 +212,7 @@ static bool rounding_holds(const struct advised *of, const struct tally *t, stru
 {
 	uint64_t saved = slack_at_peak(t->slack_bytes, t->sums.calls, t->sums.peak_blocks);
 
-	/* What is small is the other rule's: a better size does not take the headers away. */
+	/* Small blocks are left to the pool rule: a better size does not remove their headers. */
 	if (is_small(t) || t->slack_bytes < t->sums.bytes / 8 ||
 	    !counts(saved, of->process->peak_bytes, 10, LEAST_BYTES))
 		return false;
@@ -228,9 +228,9 @@ static void rounding_say(struct words *w, const struct advised *of, const struct
 		  value_mean(t->slack_bytes, t->sums.calls), some_blocks(t, t->sums.peak_blocks));
 }
 
-/* Not freed, and more and more of it. Whether the program can still reach it is not known. */
+/* Not freed, and accumulating. Whether the program can still reach the blocks is unknown. */
 
-/* How many of the bytes that are left are younger, or at least as old, as far as classes of ages tell. */
+/* The remaining bytes that are younger than `ms`, or at least that old, by age class. */
 static uint64_t left_bytes(const struct advised *of, site_id site, uint64_t ms, bool younger)
 {
 	uint64_t bytes = 0;
@@ -244,8 +244,8 @@ static uint64_t left_bytes(const struct advised *of, site_id site, uint64_t ms, 
 	return bytes;
 }
 
-/* A run too short for a trend, but not for the clock, which may tick every 10 ms only: what was taken up at the start and kept does not pile up, and where some blocks are
- * freed, those that are left must have outlived them by far. */
+/* For runs too short for a trend, but not for the clock, which may tick only every 10 ms: memory allocated at the start and kept does not
+ * accumulate, and if some blocks are freed, the remaining ones must have outlived them by far. */
 static bool piles_up(const struct advised *of, const struct profile_site *site)
 {
 	static const uint64_t shortest_ms = 64, lifetimes = 8;
@@ -308,7 +308,7 @@ static void leak_say(struct words *w, const struct advised *of, const struct tal
 			  value_percent(t->sums.live_bytes, t->process_peak_bytes));
 }
 
-/* Asked for and never written to. */
+/* Allocated but never touched. */
 
 static bool untouched_may(const struct advised *of, const struct profile_site *site)
 {
@@ -319,7 +319,7 @@ static bool untouched_may(const struct advised *of, const struct profile_site *s
 
 static bool untouched_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
-	/* Even if no other large block has a page either, so much of these has none. */
+	/* Even if all other large blocks are untouched too, this much of these is. */
 	uint64_t others = saturating_sub(of->large_bytes, t->held_bytes);
 	uint64_t saved = saturating_sub(of->untouched_bytes, others);
 
@@ -336,7 +336,7 @@ static void untouched_say(struct words *w, const struct advised *of, const struc
 		  some_bytes(t, t->held_bytes));
 }
 
-/* Pages that are held by the few blocks that are left in them. */
+/* Pages held by the few blocks that remain in them. */
 
 static bool fragmented_may(const struct advised *of, const struct profile_site *site)
 {
@@ -369,7 +369,7 @@ static void fragmented_say(struct words *w, const struct advised *of, const stru
 		some_bytes(t, t->sums.peak_bytes));
 }
 
-/* Short-lived blocks that make the peak. */
+/* Short-lived blocks that cause the peak. */
 
 static bool burst_may(const struct advised *of, const struct profile_site *site)
 {
@@ -383,10 +383,10 @@ static bool burst_may(const struct advised *of, const struct profile_site *site)
 static bool burst_holds(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	const struct profile_process *p = of->process;
-	/* Without these blocks some other moment may be the peak. */
+	/* Without these blocks, another moment may be the peak. */
 	uint64_t saved = MIN(t->sums.peak_bytes, saturating_sub(p->peak_bytes, t->most_without));
 
-	/* It lives a hundredth of the run, nothing stays, and the peak is higher for it. */
+	/* The blocks live a hundredth of the run, none remains, and they raise the peak. */
 	if (t->sums.frees == 0 || p->duration_ns < LEAST_RUN_NS ||
 	    t->lifetime_ms / t->sums.frees > p->duration_ns / 1000000 / 100 ||
 	    t->sums.live_blocks > t->sums.calls / 100 ||
@@ -409,7 +409,7 @@ static void burst_say(struct words *w, const struct advised *of, const struct ta
 			  : value_ns(mean(t->lifetime_ms, t->sums.frees) * 1000000));
 }
 
-/* Allocated here, freed in another thread. */
+/* Allocated here, freed by another thread. */
 
 static bool elsewhere_may(const struct advised *of, const struct profile_site *site)
 {
@@ -441,14 +441,15 @@ const struct rule_row rule_rows[] = {
 			.holds = leak_holds,
 			.say = leak_say },
 	{ .name = "untouched",
-	  .title = "asked for and never used",
-	  .todo = "ask for less, or when it is needed",
+	  .title = "requested and never used",
+	  .todo = "request less, or only when it is needed",
 	  .may = untouched_may,
 	  .holds = untouched_holds,
 	  .say = untouched_say },
 	{ .name = "fragmented",
 	  .title = "resident, but no block uses it",
-	  .todo = "keep what lives long apart from what goes soon, in an arena of its own; malloc_trim() returns whole pages",
+	  .todo = "keep long-lived blocks apart from short-lived ones, in their own arena; "
+		  "malloc_trim() returns whole pages",
 	  .may = fragmented_may,
 	  .holds = fragmented_holds,
 	  .say = fragmented_say },
@@ -461,7 +462,7 @@ const struct rule_row rule_rows[] = {
 	  .say = burst_say },
 	{ .name = "reserve",
 	  .title = "grown step by step",
-	  .todo = "ask for the final size first: reserve()",
+	  .todo = "request the final size first: reserve()",
 	  .may = reserve_may,
 	  .holds = reserve_holds,
 	  .say = reserve_say },

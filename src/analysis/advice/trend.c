@@ -2,14 +2,14 @@
 /*
  * Trends of sites. Pure.
  *
- * A snapshot says only what changed, so that a site's series is a staircase: between two changes it
- * held what the first of them said. A pass over all snapshots keeps the current value of every
- * site, and floors only of those that change in the time that counts; the others are flat. Floors take
- * four times as much memory as the trend that they become: a pass is about BAND sites.
+ * Snapshots hold only changes, so a site's series is a step function: between two changes it has the
+ * value of the first. A pass over all snapshots tracks the current value of every site, and floors only
+ * for sites that change within the time that counts; the others are flat. Floors need four times the
+ * memory of the resulting trend, so a pass covers BAND sites.
  *
- * The end of a process is left out: many programs free everything on their way out, and what they held
- * until then is the question. That is the last snapshot, and those before it, in the last eighth of the
- * run, from which on the heap only became smaller.
+ * The end of a process is excluded: many programs free everything before they exit, and their memory
+ * until then is what matters. Excluded are the last snapshot, and those before it in the last eighth of
+ * the run from which on the heap only shrank.
  */
 #include "analysis/advice/trend.h"
 
@@ -33,7 +33,7 @@ const char *trend_name(enum trend_verdict verdict)
 	return names[verdict];
 }
 
-/* Kendall's S over the floors, in standard deviations; ties count for nothing and narrow the spread. */
+/* Kendall's S over the floors, in standard deviations; ties count 0 and reduce the variance. */
 static double kendall(const struct floor floors[TREND_PARTS], double *ret_deviation)
 {
 	const double n = TREND_PARTS;
@@ -109,16 +109,16 @@ static enum trend_verdict judge(const struct floor f[TREND_PARTS], double deviat
 	double last = (double)f[TREND_PARTS - 1].bytes - (double)f[TREND_PARTS - 2].bytes;
 	double all = (double)f[TREND_PARTS - 1].bytes - (double)f[0].bytes;
 
-	/* 19 of 20 times there is no such trend by chance. */
+	/* Less than 95 % confidence: the trend may be chance. */
 	if (deviations < 1.96)
 		return TREND_BOUNDED;
-	/* It rose and then stopped, or is about to: a cache that fills, a table that has its size. */
+	/* It rose and then stopped, or is about to: a cache that fills, a table that reaches its final size. */
 	if (late <= 0 || late < early / 4)
 		return TREND_BOUNDED;
-	/* A few large steps: a doubling table looks like this, and so does a rare leak. */
+	/* A few large steps: may be a doubling table or a rare leak. */
 	if (rises(f) < TREND_PARTS / 2)
 		return TREND_UNKNOWN;
-	/* It stopped not long ago: a quarter of its rate is not left. */
+	/* It stopped recently: less than a quarter of its rate remains. */
 	return last < all / (TREND_PARTS - 1) / 4 ? TREND_BOUNDED : TREND_GROWING;
 }
 
@@ -134,10 +134,10 @@ struct trend trend_fit(const struct floor floors[TREND_PARTS])
 	return trend;
 }
 
-/* A site that changes in the time that counts. */
+/* A site that changes within the time that counts. */
 struct site_series {
 	uint64_t from_ns, to_ns;
-	size_t part; /* the last whose floor is known, perhaps not to its end */
+	size_t part; /* the last part with a floor, possibly incomplete */
 	struct site_live now;
 	struct floor floors[TREND_PARTS];
 	const struct profile_site *site; /* NULL: the heap */
@@ -145,8 +145,8 @@ struct site_series {
 
 struct pass {
 	struct trends *trends;
-	uint32_t band;	   /* of the sites that it is about */
-	bool has_verdicts; /* else there are too few snapshots for any */
+	uint32_t band;	   /* index of the band of sites in this pass */
+	bool has_verdicts; /* else there are too few snapshots */
 	VECTOR(struct site_series) series;
 	struct site_series heap;
 };
@@ -161,7 +161,7 @@ static size_t part_of(const struct site_series *c, uint64_t at_ns)
 			   (double)(at_ns - c->from_ns) * TREND_PARTS / (double)span);
 }
 
-/* What it holds now it also held in all parts up to this one. */
+/* Extends the current value to all parts up to this one. */
 static void hold(struct site_series *c, size_t part)
 {
 	for (; c->part <= part; c->part++)
@@ -172,7 +172,7 @@ static void hold(struct site_series *c, size_t part)
 	c->part = part;
 }
 
-/* Until the snapshot before it held what it holds now; from this one on, the new value. */
+/* The old value holds up to the previous snapshot, the new one from this snapshot on. */
 static void change(struct site_series *c, uint64_t before_ns, uint64_t at_ns,
 		   struct site_live value)
 {
@@ -190,7 +190,7 @@ static void change(struct site_series *c, uint64_t before_ns, uint64_t at_ns,
 		c->floors[part] = (struct floor){ at_ns, value.bytes, value.blocks };
 }
 
-/* Of what came late, its own last two thirds count. */
+/* For a site that appeared late, the last two thirds of its own life count. */
 static uint64_t counts_from(const struct trends *t, uint64_t born_ns)
 {
 	if (born_ns == 0 || born_ns >= t->to_ns)
@@ -212,7 +212,7 @@ static struct site_series series_from(const struct trends *t, const struct profi
 	return c;
 }
 
-/* How many snapshots there are from then on. */
+/* The number of snapshots from that time on. */
 static size_t moments_from(const struct trends *t, uint64_t from_ns)
 {
 	size_t low = 0, high = t->snapshots;
@@ -228,8 +228,7 @@ static size_t moments_from(const struct trends *t, uint64_t from_ns)
 	return t->snapshots - low;
 }
 
-/* Whether it rose by enough blocks: a few say nothing about the next one. A buffer that realloc makes larger and larger
- * is one block. */
+/* Whether it rose by enough blocks: a few do not predict the next. A buffer that realloc keeps enlarging is one block. */
 static bool has_enough_steps(const struct site_series *c)
 {
 	int64_t steps = c->floors[TREND_PARTS - 1].blocks - c->floors[0].blocks;
@@ -302,7 +301,7 @@ static bool take_change(struct pass *pass, struct profile_change now, uint64_t b
 	if (!*number) {
 		const struct profile_site *site = site_of(t->process, now.site);
 
-		/* Too late for a verdict: as if it were flat. */
+		/* Too late for a verdict: treated as flat. */
 		if (moments_from(t, counts_from(t, site ? site->born_ns : 0)) < TREND_MOMENTS) {
 			*value = now.live;
 			return true;
@@ -338,7 +337,7 @@ static bool run_pass(struct pass *pass)
 	return true;
 }
 
-/* Which snapshots count, and the time between the first and the last of them. */
+/* Determines which snapshots count, and the time from the first to the last of them. */
 static void choose_time(struct trends *t)
 {
 	const struct profile_process *p = t->process;
@@ -357,7 +356,7 @@ static void choose_time(struct trends *t)
 	t->from_ns = t->to_ns / 3;
 }
 
-/* The trends of one band of sites, and of the heap, which is the same with each. */
+/* Computes the trends of one band of sites and of the heap, which is the same for each band. */
 static int make_band(struct trends *t, struct arena *arena, uint32_t band)
 {
 	struct pass pass = { .trends = t,

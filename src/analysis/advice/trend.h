@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether something grows without bound, judged from what it held at the snapshots.
+ * Whether memory grows without bound, judged by the live bytes at the snapshots.
  *
- * The last two thirds of its life are cut into equal parts, and of each only the least counts: what
- * goes up and down, and returns, does not grow. Over these floors go Kendall's test for a trend and
- * Theil and Sen's slope, the median of the slopes between all pairs. What grows must still rise at the
- * end, and by enough blocks that it is no chance.
+ * The last two thirds of its life are split into equal parts, of which only the minimum (the floor)
+ * counts: memory that rises and falls back does not grow. Kendall's test for a trend and the Theil-Sen
+ * slope (the median of the slopes between all pairs) are applied to these floors. Growing memory must
+ * still rise at the end, and by enough blocks to rule out chance.
  *
- * The growth of a process is that of the sites that grow, together. Where no site is sure to grow but the
- * heap is, because it does so in very many of them, it is the heap's. Every view has it from here.
+ * The growth of a process is the sum over its growing sites. If no single site is certain to grow but the
+ * heap is, because the growth is spread over very many sites, it is that of the heap. All views use these
+ * functions.
  */
 #ifndef ANALYSIS_ADVICE_TREND_H
 #define ANALYSIS_ADVICE_TREND_H
@@ -25,37 +26,37 @@ const char *trend_name(enum trend_verdict verdict); /* "not enough data", "bound
 
 enum {
 	TREND_PARTS = 8,
-	TREND_MOMENTS = 8, /* with fewer there is no verdict */
-	TREND_STEPS = 16,  /* nor with fewer blocks, or growing reallocs, by which it rose */
+	TREND_MOMENTS = 8, /* minimum number for a verdict */
+	TREND_STEPS = 16,  /* minimum rise in blocks or growing reallocs, likewise */
 };
 
 struct trend {
 	enum trend_verdict verdict;
-	size_t moments;		  /* that it was judged from */
-	uint64_t from_ns, to_ns;  /* since the process' start: between the first and the last */
-	int64_t first, last;	  /* floors, in bytes */
-	int64_t per_second;	  /* bytes; 0 without a verdict */
-	int64_t slowest, fastest; /* 95 % of the slopes that fit are between */
+	size_t moments;		       /* number of snapshots judged */
+	uint64_t from_ns, to_ns;       /* since the process' start: first and last of these */
+	int64_t first, last;	       /* floors, in bytes */
+	int64_t per_second;	       /* bytes; 0 without a verdict */
+	int64_t slowest, fastest;      /* 95 % confidence interval of the slope */
 	unsigned confidence_per_mille; /* that it rises at all; 0: it does not */
 };
 
-/* The least of one part, and when that was. */
+/* The minimum of one part, and its time. */
 struct floor {
 	uint64_t at_ns;
 	int64_t bytes, blocks;
 };
 struct trend trend_fit(const struct floor floors[TREND_PARTS]);
 
-/* Of all sites of a process, made in passes over what the snapshots hold. In an arena. */
+/* The trends of all sites of a process, computed in passes over the snapshots. In an arena. */
 struct trends {
 	const struct profile_process *process;
-	size_t snapshots; /* that count */
+	size_t snapshots; /* number that count */
 	uint64_t from_ns, to_ns;
-	struct trend heap; /* of all heap sites together */
+	struct trend heap; /* sum over all heap sites */
 
-	struct site_live *values; /* by site id: what it held at last */
-	uint32_t *number;	  /* by site id: its index in its band + 1; 0: it did not change */
-	struct trend **changing;  /* by band: of the sites that changed */
+	struct site_live *values; /* by site id: its last value */
+	uint32_t *number;	  /* by site id: index in its band + 1; 0: unchanged */
+	struct trend **changing;  /* by band: the sites that changed */
 };
 
 /* -1 if out of memory. */
@@ -63,15 +64,15 @@ int trends_make(const struct profile_process *process, struct arena *arena, stru
 struct trend trend_of_site(const struct trends *trends, const struct profile_site *site);
 
 struct growth {
-	size_t sites;	    /* that grow */
+	size_t sites;	    /* number that grow */
 	int64_t per_second; /* bytes; 0: it does not grow */
 	int64_t most_per_second;
-	const struct profile_site *most; /* the site that grows most; NULL: it is the heap's */
+	const struct profile_site *most; /* the fastest-growing site; NULL: the whole heap */
 };
 void growth_add(struct growth *growth, const struct profile_site *site, const struct trend *trend);
-/* Once all heap sites are added. */
+/* Call after all heap sites are added. */
 void growth_end(struct growth *growth, const struct trends *trends);
-/* Of all heap sites of the process. */
+/* The growth over all heap sites of the process. */
 struct growth trends_growth(const struct trends *trends);
 
 #endif

@@ -10,8 +10,8 @@
 bool builtin_suppresses(const struct result_frame *frame)
 {
 	static const char *const patterns[] = {
-		"_IO_file_doallocate", /* the buffer of a stream */
-		"_dl_allocate_tls",    /* of a thread whose stack is kept for the next one */
+		"_IO_file_doallocate", /* stream buffer */
+		"_dl_allocate_tls",    /* of a thread whose stack is cached for reuse */
 		"std::rt::init",       /* Rust, before main */
 		"pymain_init",	       /* CPython, before the first line */
 		"Py_InitializeFromConfig",

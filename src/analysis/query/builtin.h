@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the runtime of a language keeps until the end by design: the buffers of stdio, the dynamic linker's tables, libstdc++'s
- * emergency pool, what an interpreter sets up once. A program that prints a line has some of it, and it is none of the program's.
+ * Built-in suppressions: memory that language runtimes keep until exit by design, such as stdio buffers, the dynamic linker's
+ * tables, libstdc++'s emergency pool, and what an interpreter sets up once. Even a program that prints one line has some; it is
+ * not a leak.
  */
 #ifndef ANALYSIS_QUERY_BUILTIN_H
 #define ANALYSIS_QUERY_BUILTIN_H
@@ -10,9 +11,9 @@
 
 #include "analysis/result/result.h"
 
-/* Whether a stack with this frame is one of those. */
+/* Whether a frame on the stack makes it such memory. */
 bool builtin_suppresses(const struct result_frame *frame);
-/* Whether the frame is in a library of the runtime: stacks of nothing else are those libraries' own. */
+/* Whether the frame is in a runtime library: stacks with no other frames belong to those libraries. */
 bool builtin_is_runtime(const struct result_frame *frame);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs before and after -> one selection of changes.
+ * Combines the runs before and after into one selection of changes.
  *
- * Each run is selected on its own, with the same filters and the same moment. Their entries are then
- * one list, of which the call tree finds the equal stacks: entries that end at one node are one. With
- * n runs before and m after, measures are added as m times those after minus n times those before and
- * divided by n x m when they are shown, so that nothing is rounded on the way.
+ * Each run is selected separately, with the same filters and moment. Their entries are concatenated,
+ * and entries with the same stack are merged. With n runs before and m after, the sum is n times the
+ * measures after minus m times those before; it is divided by n x m only for display, which avoids
+ * intermediate rounding.
  *
- * The result lives on the arena of the first run after, whose profile the views take for theirs.
+ * The result uses the arena of the first run after, whose profile the views treat as their own.
  */
 #include "analysis/query/comparison.h"
 
@@ -24,11 +24,11 @@
 
 struct comparing {
 	const struct comparison *c;
-	struct selection *parts; /* first those before */
+	struct selection *parts; /* the runs before come first */
 	size_t part_count;
-	struct entry *all; /* of all parts, unscaled */
-	uint32_t *run_of;  /* of each of these */
-	uint32_t *node_of; /* the stack of each */
+	struct entry *all; /* entries of all parts, unscaled */
+	uint32_t *run_of;  /* run of each entry */
+	uint32_t *node_of; /* stack number of each entry */
 	size_t count;
 	struct selection *ret;
 };
@@ -55,7 +55,7 @@ static struct measures times(const struct measures *m, int64_t factor)
 	return product;
 }
 
-/* What a run's numbers are multiplied with. */
+/* The factor for a run's numbers. */
 static int64_t weight(const struct comparison *c, size_t run)
 {
 	return run < c->before_count ? -(int64_t)c->after_count : (int64_t)c->before_count;
@@ -85,7 +85,7 @@ static bool collect(struct comparing *x)
 	return true;
 }
 
-/* The entry of a node and kind that was met first; made if there is none. NULL if out of memory. */
+/* Returns the merged entry for a node and kind, created on first use. NULL if out of memory. */
 static struct entry *merged_entry(struct comparing *x, uint32_t **of_node, size_t i)
 {
 	struct selection *s = x->ret;
@@ -126,12 +126,12 @@ static bool merge(struct comparing *x, size_t node_count)
 		if (!done)
 			break;
 		measures_add(&e->m, &part);
-		/* ARENA_ARRAY gave it to us to write. */
+		/* The arrays are writable: merged_entry allocated them. */
 		((int64_t *)(uintptr_t)e->runs)[x->run_of[i]] +=
 			cost_of(s->cost, &x->all[i].m, s->duration_ns);
 		((double *)(uintptr_t)e->variances)[x->run_of[i]] +=
 			cost_variance(s->cost, &x->all[i].m, s->duration_ns);
-		/* Shown with the names of the newest run that has it. */
+		/* Use the names of the newest run that has the stack. */
 		e->process = x->all[i].process;
 		e->site = x->all[i].site;
 	}
@@ -142,7 +142,7 @@ static bool merge(struct comparing *x, size_t node_count)
 
 static void add_sums(struct comparing *x)
 {
-	struct selection *s = x->ret; /* one of the parts: written when all have been read */
+	struct selection *s = x->ret; /* aliases one of the parts: written after all are read */
 	struct measures sum = { 0 }, whole = { 0 }, suppressed = { 0 };
 	struct measures sum_of[PROFILE_KINDS] = { 0 };
 	size_t suppressed_count = 0;
@@ -170,7 +170,7 @@ static void add_sums(struct comparing *x)
 	memcpy(s->sum_of, sum_of, sizeof sum_of);
 }
 
-/* Stacks of different tags are different: numbers for pairs of a stack and the path of a tag. */
+/* Stacks with different tags are different entries: numbers the pairs of stack and tag path. */
 static bool tell_tags_apart(struct comparing *x, size_t *ret_count)
 {
 	AUTO(intern_release) struct intern paths = INTERN_INIT, pairs = INTERN_INIT;
@@ -213,7 +213,7 @@ static void release_parts(struct comparing *x)
 	x->part_count = 0;
 }
 
-/* If the peak is not known in one of them, they are all of the end. */
+/* If the peak is unknown in any run, all runs are compared at the end. */
 static int select_parts(struct comparing *x, struct locations *locations, const struct query *query,
 			struct ask ask, struct error *error)
 {
@@ -221,7 +221,7 @@ static int select_parts(struct comparing *x, struct locations *locations, const 
 	size_t at_end = 0;
 
 	alone.against = NULL;
-	alone.must_match = false; /* it may match in one of them alone */
+	alone.must_match = false; /* a filter may match in only one of the runs */
 	x->parts = calloc(x->c->before_count + x->c->after_count, sizeof *x->parts);
 	if (!x->parts)
 		return error_set(error, "out of memory");
@@ -304,7 +304,7 @@ static int64_t mean(const int64_t *runs, size_t count, uint64_t per, int64_t *re
 	return all > 0 ? sum / all : 0;
 }
 
-/* Of the mean of so many runs, per unit. */
+/* The standard error of the mean over `count` runs, per unit. */
 static double mean_error(const double *variances, size_t count, uint64_t per)
 {
 	double sum = 0;
@@ -337,7 +337,7 @@ static struct compared compare_runs(const struct selection *s, const int64_t *ru
 	return ret;
 }
 
-/* Sampling may have missed all of a stack on the side where it is not. */
+/* Whether sampling may have missed the stack entirely on the side that lacks it. */
 static bool may_be_unseen(const struct selection *s, const struct entry *e,
 			  const struct compared *c)
 {

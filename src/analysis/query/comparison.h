@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings compared: a selection whose entries are stacks that the runs before and after have in common, with what
- * changed.
+ * Compares recordings: a selection whose entries are the stacks of the runs before and after, with their changes.
  *
- * Stacks match by the functions on them, inlined ones too, and the base names of their modules: a rebuild, a moved line
- * or another folder changes nothing. With several runs on a side, means are compared; a change that is not
- * larger than the runs of one side differ among themselves is said to be within the spread.
+ * Stacks match by their functions, including inlined calls, and the base names of their modules: a rebuild, a moved
+ * line or another folder makes no difference. With several runs on a side, means are compared; a change no larger than
+ * the difference among the runs of one side is reported as within the spread.
  */
 #ifndef ANALYSIS_QUERY_COMPARISON_H
 #define ANALYSIS_QUERY_COMPARISON_H
@@ -14,22 +13,22 @@
 
 struct comparison {
 	const struct profile *const *before, *const *after;
-	size_t before_count, after_count; /* at least one each */
-	uint64_t per; /* units of work in each run: numbers are per unit; 0: 1 */
+	size_t before_count, after_count; /* at least one on each side */
+	uint64_t per; /* units of work in each run; numbers are per unit; 0: 1 */
 };
 
-/* Of an entry, or of all: the cost in each run, first those before. */
+/* The comparison of an entry or of the whole selection. */
 struct compared {
 	int64_t before, after, change; /* means, per unit */
-	int64_t spread;		       /* the larger difference among the runs of one side */
-	bool within_spread;	       /* several runs, and the change is no larger */
-	/* Of estimates: standard errors, and whether there may well be no change at all: it is no larger than what chance
-	 * makes of two equal ones in 95 of 100 cases. */
+	int64_t spread;		       /* the larger of the two ranges among the runs of one side */
+	bool within_spread;	       /* several runs, and the change does not exceed the spread */
+	/* Standard errors of estimates, and whether the change may be chance: it is no larger than the difference of two
+	 * equal values is in 95 of 100 cases. */
 	double before_error, after_error, change_error;
 	bool within_noise;
 };
 
-/* Instead of selection_make if the query compares. */
+/* Replaces selection_make for queries that compare recordings. */
 int comparison_select(struct selection *selection, struct locations *locations,
 		      const struct query *query, struct ask ask, struct error *error);
 struct compared comparison_of(const struct selection *selection, const struct entry *entry);

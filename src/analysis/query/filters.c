@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules by which stacks are kept or left out, as far as they are words: regular expressions are
- * compiled once, suppressions are read once. What they are compared with is locations.c's and
- * selection.c's business.
+ * Parses filter rules: compiles regular expressions once and reads suppressions once. selection.c
+ * matches them against stacks.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/result/query.h"
+#include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/units.h"
 
-/* What a label is compared with as a whole; the caller's, NULL if out of memory. */
+/* The regex for a label, from its key to its end; owned by the caller, NULL if out of memory. */
 static char *label_regex(const char *text)
 {
 	char *regex = NULL;
@@ -23,11 +23,25 @@ static char *label_regex(const char *text)
 	return regex;
 }
 
+/* The regex for exactly this word, which may be "c++"; likewise. */
+static char *word_regex(const char *word)
+{
+	struct buffer regex = BUFFER_INIT;
+
+	buffer_char(&regex, '^');
+	for (; *word; word++)
+		buffer_printf(&regex, *word == '+' ? "[%c]" : "%c", *word);
+	buffer_char(&regex, '$');
+	return buffer_take_string(&regex);
+}
+
 int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 		struct error *error)
 {
 	struct rule rule = { .kind = kind };
-	AUTO_FREE char *whole = kind == RULE_LABEL ? label_regex(regex) : strdup(regex);
+	AUTO_FREE char *whole = kind == RULE_LABEL	? label_regex(regex)
+				: kind == RULE_LANGUAGE ? word_regex(regex)
+							: strdup(regex);
 
 	if (!whole)
 		return error_set(error, "out of memory");
@@ -37,7 +51,7 @@ int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 		char why[120];
 
 		regerror(status, &rule.regex, why, sizeof why);
-		return error_set(error, "'%s' is no regular expression: %s", regex, why);
+		return error_set(error, "'%s' is not a regular expression: %s", regex, why);
 	}
 	rule.text = strdup(regex);
 	if (!rule.text || !vector_push(&filters->rules, rule)) {
@@ -122,7 +136,7 @@ const char *filters_text(const struct filters *f, struct arena *arena)
 		[RULE_FOCUS] = "focus",	  [RULE_IGNORE] = "ignore",
 		[RULE_MODULE] = "module", [RULE_NOT_MODULE] = "not-module",
 		[RULE_TAG] = "tag",	  [RULE_POOL] = "pool",
-		[RULE_LABEL] = "label",
+		[RULE_LABEL] = "label",	  [RULE_LANGUAGE] = "language",
 	};
 	const char *text = "";
 
@@ -192,7 +206,7 @@ int filters_suppress(struct filters *filters, const char *path, struct error *er
 	return 0;
 }
 
-/* Where the piece (no '*' in it) is in the text; NULL if nowhere. */
+/* Finds a piece of a pattern (without '*') in the text; NULL if absent. */
 static const char *find_piece(const char *text, const char *piece, size_t length)
 {
 	for (;; text++) {
@@ -233,7 +247,7 @@ bool suppression_matches(const char *pattern, const char *text)
 		text = at + length;
 		pattern += length;
 		anchored = true;
-		/* What follows directly is at once behind; only a '*' lets it float. */
+		/* The next piece must follow immediately, unless a '*' comes first. */
 	}
 	return true;
 }

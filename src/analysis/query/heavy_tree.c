@@ -2,13 +2,13 @@
 /*
  * Grows the tree from its root, heaviest first: see heavy_tree.h.
  *
- * A node is a set of cursors: positions on stacks that have the same name and the same way to them. Opening it
- * moves each cursor one frame on, from main inwards or from the allocating functions outwards, and sorts them by name: these are
- * its buds. The heaviest bud of the whole tree becomes a node and is opened in turn, until there are enough; what is
- * left of them is added up with their parents. A bud never weighs more than its parent, so no heavier one is ever missed.
+ * A node is a set of cursors: positions on stacks with the same name and the same path from the root. Opening a node advances
+ * each cursor by one frame, from main inwards or from the allocating functions outwards, and groups the cursors by name into
+ * buds, the candidates for child nodes. The heaviest bud of the whole tree becomes a node and is opened in turn, until there are
+ * enough nodes; the remaining buds are folded into their parents. A bud never outweighs its parent, so no heavier bud is missed.
  *
- * From main inwards a cursor stands for all stacks that begin with its own, which the recording has as a tree already;
- * from the leaves outwards for one.
+ * From main inwards, a cursor represents all stacks that share its prefix, which the recording stores as a tree; from the leaves
+ * outwards, a single stack.
  */
 #include "analysis/query/heavy_tree.h"
 
@@ -20,31 +20,31 @@
 #include "util/vector.h"
 
 struct cursor {
-	uint32_t stacks;   /* whose */
-	uint32_t origin;   /* the stack that is meant */
-	uint32_t at;	   /* the stack whose innermost frame it stands on */
-	uint32_t location; /* in the chain of what was inlined there */
+	uint32_t stacks;   /* index of the stack tree */
+	uint32_t origin;   /* the stack it represents */
+	uint32_t at;	   /* the stack whose innermost frame it points at */
+	uint32_t location; /* index into the chain of inlined calls there */
 };
 
 typedef VECTOR(struct cursor) cursor_vector;
 
-/* A cursor, and what it stands on. */
+/* A cursor and its location. */
 struct step {
 	struct cursor cursor;
 	const struct location *location;
 };
 
-/* What may become a node. Most have one cursor only. */
+/* A candidate node. Most have a single cursor. */
 struct bud {
 	const struct location *location;
 	uint32_t key, parent;
 	struct stack_amount amount;
 	bool many_lines;
 	struct cursor one;
-	cursor_vector more; /* the others */
+	cursor_vector more; /* the other cursors */
 };
 
-/* A bud in the order of its weight, and of equal ones of its age. */
+/* An entry of the priority queue: heavier buds first, older ones first among equals. */
 struct waiting {
 	uint64_t weight;
 	uint32_t age, bud;
@@ -53,7 +53,7 @@ struct waiting {
 struct grower {
 	struct heavy_options options;
 	struct locations *locations;
-	uint64_t least_weight; /* of a node */
+	uint64_t least_weight; /* minimum weight of a node */
 	struct stack_trees stacks;
 	VECTOR(struct heavy_node) nodes;
 	VECTOR(struct bud) buds;
@@ -61,11 +61,11 @@ struct grower {
 	VECTOR(struct waiting) heap;
 	uint32_t age;
 	VECTOR(struct step) next;
-	VECTOR(uint32_t) opened;     /* the buds of the node at hand */
-	VECTOR(uint32_t) bud_of_key; /* by key: + 1; all 0 between openings */
+	VECTOR(uint32_t) opened;     /* the buds of the node being opened */
+	VECTOR(uint32_t) bud_of_key; /* by key: bud + 1; all 0 between openings */
 };
 
-/* What ends at a node. */
+/* The self amount of a node. */
 struct own {
 	int64_t value;
 	float variance;
@@ -103,7 +103,7 @@ static struct location_chain chain_at(struct grower *g, const struct cursor *c)
 	return locations_of(g->locations, g->stacks.of.at[c->stacks].process, (node_id){ c->at });
 }
 
-/* ---- one frame on ---- */
+/* ---- advancing by one frame ---- */
 
 static bool push_next(struct grower *g, struct cursor cursor, struct location_chain chain)
 {
@@ -112,7 +112,7 @@ static bool push_next(struct grower *g, struct cursor cursor, struct location_ch
 	return chain.at && vector_push(&g->next, step);
 }
 
-/* The cursors behind this one, to `next`. What ends here is added to *self. */
+/* Pushes the successors of this cursor to `next`. Adds the amounts that end here to *self. */
 static bool step_in(struct grower *g, const struct cursor *c, struct own *self)
 {
 	const struct stack_tree *s = &g->stacks.of.at[c->stacks];
@@ -159,7 +159,7 @@ static bool step_on(struct grower *g, const struct cursor *c, struct own *self)
 	return g->options.callees_first ? step_out(g, c, self) : step_in(g, c, self);
 }
 
-/* The root's cursors are the ends of all stacks, one step before their first frame. */
+/* The root's cursors are the ends of all stacks, one step before the first frame. */
 static bool step_from_root(struct grower *g, struct own *self)
 {
 	for (uint32_t i = 0; i < g->stacks.of.count; i++) {
@@ -181,9 +181,9 @@ static bool step_from_root(struct grower *g, struct own *self)
 	return true;
 }
 
-/* ---- sorting by name ---- */
+/* ---- grouping by name ---- */
 
-/* A new one; its number, or UINT32_MAX if out of memory. */
+/* Allocates a bud. Returns its number, or UINT32_MAX if out of memory. */
 static uint32_t new_bud(struct grower *g, struct bud bud)
 {
 	if (g->free_buds.count) {
@@ -223,7 +223,7 @@ static bool sort_step(struct grower *g, uint32_t parent, uint32_t key, const str
 	return vector_push(&g->opened, number);
 }
 
-/* Takes what is in `next`, and whatever follows it while recursion is folded. */
+/* Drains `next`, including what follows a frame of folded recursion. */
 static bool sort_next(struct grower *g, uint32_t parent, struct own *self)
 {
 	const struct heavy_node node = g->nodes.at[parent];
@@ -239,7 +239,7 @@ static bool sort_next(struct grower *g, uint32_t parent, struct own *self)
 	return true;
 }
 
-/* ---- which is next ---- */
+/* ---- priority queue ---- */
 
 static bool goes_before(const struct waiting *a, const struct waiting *b)
 {
@@ -291,7 +291,7 @@ static bool fold(struct grower *g, uint32_t number)
 	return vector_push(&g->free_buds, number);
 }
 
-/* What came of opening a node: buds that wait, or that are too light or too deep and never will be nodes. */
+/* Queues the buds of an opened node; folds those that are too light or too deep to become nodes. */
 static bool keep_buds(struct grower *g, const struct heavy_node *parent)
 {
 	bool deep = g->options.depth && parent->depth >= g->options.depth;
@@ -341,7 +341,7 @@ static bool become_node(struct grower *g, uint32_t number)
 	return done;
 }
 
-/* Nodes came heaviest first, so that children linked from the last to the first are in that order. */
+/* Nodes were created heaviest first, so linking from last to first keeps children in that order. */
 static void link_nodes(struct grower *g)
 {
 	for (size_t i = g->nodes.count; i > 1; i--) {

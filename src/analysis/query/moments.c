@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moments. A recording keeps three kinds for each process: its peak, its end, and snapshots between;
- * any other moment is answered with the nearest of these, and the answer says which it was.
+ * Moments. A recording has three kinds per process: its peak, its end, and the snapshots between.
+ * Any other moment resolves to the nearest of these, and the output names it.
  *
- * Snapshots are numbered over all processes by time, from 1: the other processes answer with their
- * own nearest snapshot.
+ * Snapshots are numbered by time over all processes, from 1; the other processes use their own
+ * nearest snapshot.
  */
 #include "analysis/query/moments.h"
 
@@ -15,10 +15,9 @@
 #include "util/units.h"
 #include "util/vector.h"
 
-/* Of one process alone, time is its own; else it is the recording's. */
-/* A snapshot of the recording. Several may be of one time: one that was asked for and a usual one. */
+/* A snapshot of the recording. Several may have the same time: a requested and a periodic one. */
 struct found {
-	uint64_t at_ns; /* the recording's */
+	uint64_t at_ns; /* since the start of the recording */
 	const struct profile_process *process;
 	size_t snapshot;
 };
@@ -57,7 +56,7 @@ static int find_numbered(const struct profile *profile, uint64_t number, struct 
 	if (all.count)
 		qsort(all.at, all.count, sizeof *all.at, compare_found);
 	if (!all.at || number == 0 || number > all.count) {
-		error_set(error, "snap:%llu is not there: the recording keeps %zu moments",
+		error_set(error, "snap:%llu does not exist: the recording has %zu snapshots",
 			  (unsigned long long)number, all.count);
 		goto done;
 	}
@@ -68,7 +67,7 @@ done:
 	return status;
 }
 
-/* "name#2" is the second snapshot of that name, "name" the last. A name may hold a # itself. */
+/* "name#2" is the second snapshot with that name, "name" the last. A name may contain a '#'. */
 static int find_named(const struct profile *profile, const char *name, struct found *ret,
 		      struct error *error)
 {
@@ -96,11 +95,10 @@ static int find_named(const struct profile *profile, const char *name, struct fo
 		}
 	}
 	return found ? 0
-		     : error_set(
-			       error,
-			       "there is no snapshot '%s': 'heapgauge report --view snapshots' lists "
-			       "them",
-			       name);
+		     : error_set(error,
+				 "no snapshot is named '%s': 'heapgauge report --view snapshots' "
+				 "lists them",
+				 name);
 }
 
 static uint64_t distance(uint64_t a, uint64_t b)
@@ -121,7 +119,7 @@ static int take_snapshot(const struct profile_process *p, size_t snapshot, struc
 	return ret->live && (ret->variances || !p->interval) ? 0 : -1;
 }
 
-/* The snapshot of the process nearest to the time, which is the recording's. -1 if out of memory. */
+/* The moment of the process nearest to at_ns, in the recording's time. -1 if out of memory. */
 static int nearest_moment(const struct profile *profile, const struct profile_process *p,
 			  uint64_t at_ns, struct arena *arena, struct resolved_moment *ret)
 {
@@ -130,7 +128,7 @@ static int nearest_moment(const struct profile *profile, const struct profile_pr
 	size_t best = SIZE_MAX;
 
 	if (profile->process_count > 1 && (at_ns < start || at_ns > end))
-		return 0; /* it did not run then */
+		return 0; /* it was not running */
 	*ret = (struct resolved_moment){ .kind = RESOLVED_END, .at_ns = end };
 	if (distance(peak, at_ns) < distance(ret->at_ns, at_ns))
 		*ret = (struct resolved_moment){ .kind = RESOLVED_PEAK, .at_ns = peak };

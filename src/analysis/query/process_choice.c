@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --process and --thread: a number is an id, anything else a regular expression on the name; "rank 3" is one too. What
- * matches nothing is a mistake that is told, not an empty answer.
+ * --process and --thread: a number is an id, anything else a regular expression on the name; "rank 3" is a name too. A
+ * filter without matches is an error, not an empty result.
  */
 #include "analysis/query/process_choice.h"
 
@@ -13,7 +13,7 @@
 
 enum { RANK_TEXT_BYTES = 24 };
 
-/* A filter that is ready to be compared. */
+/* A parsed filter. */
 struct matcher {
 	bool by_name;
 	regex_t regex;
@@ -30,8 +30,8 @@ static int matcher_init(struct matcher *m, const char *filter, const char *optio
 	m->by_name = *at != '\0';
 	m->id = strtoul(filter, NULL, 10);
 	if (m->by_name && regcomp(&m->regex, filter, REG_EXTENDED | REG_NOSUB) != 0)
-		return error_set(error, "%s: '%s' is no number and no regular expression", option,
-				 filter);
+		return error_set(error, "%s: '%s' is neither a number nor a regular expression",
+				 option, filter);
 	return 0;
 }
 
@@ -128,8 +128,8 @@ bool *processes_choose(const struct profile *profile, const struct query *query,
 	const struct filters *f = &query->filters;
 
 	if (filters_are_finer_than_processes(f)) {
-		error_set(error, "this view is about whole processes: of the filters, only "
-				 "--process goes with it");
+		error_set(error, "this view shows whole processes: the only filter it takes is "
+				 "--process");
 		return NULL;
 	}
 	return choose_processes(profile, f->process, arena, error);

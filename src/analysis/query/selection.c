@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Query and profile -> entries: filters are applied here and nowhere else, and so is the choice of
- * the moment. What a filter leaves out is still in `whole`, so that a view can say of what its
- * percentages are.
+ * Query and profile to entries. Filters are applied only here, and so is the choice of the moment.
+ * Excluded sites still count in `whole`, so that a view can show the base of its percentages.
  *
- * Names are resolved only if a filter looks at them.
+ * Names are resolved only if a filter needs them.
  */
 #include "analysis/query/selection.h"
 
@@ -17,15 +16,16 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/estimates.h"
+#include "model/languages.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
 
 enum { RULES_MAX = 32 };
 
-/* Which rules a location matches; asked once for each location. */
+/* The rules that a location matches; evaluated at most once per location. */
 struct location_answer {
 	bool known, suppressed, beyond_runtime;
-	uint32_t names, module; /* a bit for each rule */
+	uint32_t names, owner; /* a bit per rule: matches anywhere on a stack, and as its owner */
 };
 
 struct maker {
@@ -35,11 +35,11 @@ struct maker {
 	const struct query *query;
 	enum query_kinds kinds;
 	VECTOR(struct location_answer) answers;
-	const bool *processes;		       /* which are wanted */
-	const struct profile_process *process; /* the one at hand ... */
-	struct stack_answer *stacks;	       /* ... and by stack of it */
+	const bool *processes;		       /* which are selected */
+	const struct profile_process *process; /* the current process ... */
+	struct stack_answer *stacks;	       /* ... and its results by stack */
 	VECTOR(node_id) path;
-	bool by_tag; /* some rule asks for tags or pools */
+	bool by_tag; /* some rule is about tags, pools or labels */
 	bool failed;
 };
 
@@ -52,6 +52,7 @@ static struct location_answer ask_location(struct maker *m, const struct locatio
 {
 	const struct filters *f = &m->query->filters;
 	const struct result_frame *frame = &location->frame;
+	const char *language = frame->language ? frame->language : LANGUAGE_UNKNOWN;
 	struct location_answer answer = { .known = true };
 
 	for (size_t i = 0; i < f->rules.count; i++) {
@@ -61,8 +62,8 @@ static struct location_answer ask_location(struct maker *m, const struct locatio
 		if (matches(&rule->regex, frame->full) || matches(&rule->regex, frame->function) ||
 		    matches(&rule->regex, frame->file))
 			answer.names |= bit;
-		if (matches(&rule->regex, frame->module))
-			answer.module |= bit;
+		if (matches(&rule->regex, rule->kind == RULE_LANGUAGE ? language : frame->module))
+			answer.owner |= bit;
 	}
 	for (size_t i = 0; i < f->suppressions.count && !answer.suppressed; i++) {
 		const char *pattern = f->suppressions.at[i].pattern;
@@ -93,11 +94,11 @@ static struct location_answer location_answer(struct maker *m, const struct loca
 	return m->answers.at[id];
 }
 
-/* Which rules a stack matches: those of its caller and of its innermost frame. */
+/* The rules that a stack matches: those of its caller plus those of its innermost frame. */
 struct stack_answer {
 	bool known, suppressed, beyond_runtime, has_frames;
-	uint32_t names;				/* a bit for each rule */
-	const struct location *named, *unnamed; /* the innermost of those that can be the owner */
+	uint32_t names;				/* a bit per rule */
+	const struct location *named, *unnamed; /* the innermost owner candidates */
 };
 
 /* -1 if out of memory. */
@@ -127,7 +128,7 @@ static int ask_stack(struct maker *m, node_id node, const struct stack_answer *c
 	return chain.at ? 0 : -1;
 }
 
-/* Stacks share their callers, so each caller is asked once: up to one that was, and down again. */
+/* Stacks share callers, so each is evaluated at most once: walk up to a known one, then back down. */
 static const struct stack_answer *stack_answer(struct maker *m, node_id node)
 {
 	struct stack_answer *answers = m->stacks;
@@ -153,7 +154,7 @@ static bool begin_stacks(struct maker *m, const struct profile_process *process)
 	m->process = process;
 	m->stacks = calloc(process->node_count + 1, sizeof *m->stacks);
 	if (m->stacks)
-		m->stacks[0].known = true; /* the empty one matches nothing */
+		m->stacks[0].known = true; /* the empty stack matches nothing */
 	return m->stacks;
 }
 
@@ -196,16 +197,17 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 				       : answer->unnamed ? answer->unnamed
 				       : innermost.count ? innermost.at[0]
 							 : NULL;
-	uint32_t module = owner ? location_answer(m, owner).module : 0;
+	uint32_t of_owner = owner ? location_answer(m, owner).owner : 0;
 
 	for (size_t i = 0; i < f->rules.count; i++) {
 		uint32_t bit = UINT32_C(1) << i;
 		const bool holds[RULE_KINDS] = {
 			[RULE_FOCUS] = answer->names & bit,
 			[RULE_IGNORE] = !(answer->names & bit),
-			[RULE_MODULE] = module & bit,
-			[RULE_NOT_MODULE] = !(module & bit),
-			[RULE_TAG] = true, /* asked before */
+			[RULE_MODULE] = of_owner & bit,
+			[RULE_NOT_MODULE] = !(of_owner & bit),
+			[RULE_LANGUAGE] = of_owner & bit,
+			[RULE_TAG] = true, /* checked above */
 			[RULE_POOL] = true,
 			[RULE_LABEL] = true,
 		};
@@ -225,7 +227,7 @@ static bool size_fits(const struct filters *f, const struct site_numbers *n)
 	return mean >= f->min_size && (f->max_size == 0 || mean <= f->max_size);
 }
 
-/* Rules for what is not a cost of its own: see model/estimates.h. */
+/* Which rule applies to numbers that are not a cost: see model/estimates.h. */
 static void set_variances(struct measures *m, const struct site_numbers *n)
 {
 	m->variance.samples = n->samples ? (float)n->samples : 1;
@@ -266,13 +268,13 @@ static void add_numbers(struct measures *m, const struct site_numbers *n)
 	measures_add(m, &part);
 }
 
-/* A file may hold any numbers. */
+/* Input is hostile: the value may be INT64_MIN. */
 static int64_t negated(int64_t value)
 {
 	return value == INT64_MIN ? INT64_MAX : -value;
 }
 
-/* Blocks that are live at both of two moments are in both variances and in neither of the difference: an upper bound. */
+/* Blocks live at both moments count in both variances but not in that of the difference: this is an upper bound. */
 static void add_live(struct measures *m, struct site_live live, struct live_variance variance,
 		     int sign)
 {
@@ -343,7 +345,7 @@ static void take_site(struct maker *m, const struct profile_process *p,
 	if (!wanted || !size_fits(&m->query->filters, &site->numbers))
 		return;
 	if (s->slots && e.m.calls == 0)
-		return; /* none of its blocks is theirs */
+		return; /* these threads allocated nothing here */
 	switch (judge_stack(m, &e)) {
 	case KEPT:
 		s->entries[s->count++] = e;
@@ -390,12 +392,12 @@ static int check(const struct query *query, const struct selection *s, struct er
 	if (!row->of_moment && (query->at.kind || query->minus.kind))
 		return error_set(
 			error,
-			"--at and --minus go with the costs live and blocks: %s is counted "
-			"over the whole run",
+			"--at and --minus require the cost live or blocks: %s is counted over the "
+			"whole run",
 			row->name);
 	if (f->thread && kept)
-		return error_set(error, "--thread goes with the peak and the end: other moments "
-					"are kept for sites, not for threads");
+		return error_set(error, "--thread requires the peak or the end: other moments are "
+					"kept per site, not per thread");
 	if (f->rules.count > RULES_MAX)
 		return error_set(error, "more than %d filters", RULES_MAX);
 	if (f->max_size && f->max_size < f->min_size)
@@ -423,7 +425,7 @@ static int resolve_moments(struct maker *m, struct moment at, struct error *erro
 	return s->moment ? 0 : error_set(error, "out of memory");
 }
 
-/* What a process that goes on holds is not left. */
+/* Whether any process exited: memory of a running one is not leaked. */
 static bool some_leak(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->process_count; i++)
@@ -452,7 +454,7 @@ static const char *upper(struct arena *arena, const char *before, const char *wo
 	return text;
 }
 
-/* Whether the question is about pools, though it does not say of what kind of memory. */
+/* Whether the query is about pools although it names no kind of memory. */
 static bool asks_pools(const struct query *query)
 {
 	return (query->has_axis && query->by == AXIS_POOL) ||
@@ -470,10 +472,9 @@ int selection_check(struct selection *s, const struct query *query, struct error
 		s->unmatched = arena_printf(
 			&s->arena,
 			query->kinds && query->kinds != KINDS_HEAP
-				? "nothing of that kind matches %s: '--view sites' lists what "
-				  "there is"
-				: "nothing in the heap matches %s: '--view sites' lists what "
-				  "there is, and --kind all looks at mappings and pools too",
+				? "nothing of that kind matches %s: '--view sites' lists all sites"
+				: "nothing in the heap matches %s: '--view sites' lists all sites, "
+				  "and --kind all includes mappings and pools",
 			filters);
 	if (!s->unmatched)
 		return error_set(error, "out of memory");
@@ -599,7 +600,7 @@ struct result_value selection_number(const struct selection *s, enum cost_id cos
 				     double raw_variance)
 {
 	int64_t number = selection_shown(s, cost, raw);
-	/* Calls and the like have a sign only where recordings are compared. */
+	/* Calls and other costs without a moment are signed only in comparisons. */
 	bool change = s->against || (s->change && cost_rows[cost].of_moment);
 	struct result_value value =
 		change ? value_change(cost_unit(cost, true), number)
@@ -648,7 +649,7 @@ static int compare_entries(const void *left, const void *right, void *context)
 	return a->site->id.v < b->site->id.v ? -1 : a->site->id.v > b->site->id.v;
 }
 
-/* The last of the order stands on top, at 0. */
+/* A max-heap by sort order: the last entry is at index 0. */
 static void sift_down(struct entry *heap, size_t count, struct sorting *by)
 {
 	size_t at = 0;
@@ -666,12 +667,12 @@ static void sift_down(struct entry *heap, size_t count, struct sorting *by)
 	}
 }
 
-/* The first `wanted` of the order to the front, where they are a heap: each of the others has to be before its last. */
+/* Moves the first `wanted` entries to the front as a heap: every other entry is compared with the heap's last. */
 static void bring_forward(struct selection *s, size_t wanted, struct sorting *by)
 {
 	struct entry *heap = s->entries;
 
-	/* Sorted from its last to its first, an array is such a heap. */
+	/* An array in descending order is such a heap. */
 	qsort_r(heap, wanted, sizeof *heap, compare_entries, by);
 	for (size_t i = 0; i < wanted / 2; i++) {
 		struct entry moved = heap[i];

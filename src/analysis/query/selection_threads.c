@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of a selection that is about threads: which counters are theirs alone, and what is known of them. A free is
- * counted by the thread that makes it, so that the peak and lifetimes of threads that pass blocks on are not known.
+ * The thread part of a selection: which counters belong to the selected threads alone, and what is known of them. The
+ * freeing thread counts a free, so the peak and lifetimes are unknown for threads whose blocks other threads free.
  */
 #include "analysis/query/selection.h"
 
-/* The slots all of whose threads are wanted. Returns how many. Those of which only some are: their threads are counted in
- * `shared`. */
+/* Selects the slots all of whose threads are wanted and returns the number of those threads. Wanted threads of the other
+ * slots are counted in `shared`. */
 static size_t take_slots(const struct profile_process *p, const bool *wanted, bool *slots,
 			 size_t *shared)
 {
@@ -24,7 +24,7 @@ static size_t take_slots(const struct profile_process *p, const bool *wanted, bo
 	return count;
 }
 
-/* Slots of the threads that are wanted, in the arena. */
+/* The slots of the selected threads, in the arena. */
 int selection_choose_threads(struct selection *s, const struct query *query, enum query_kinds kinds,
 			     struct error *error)
 {
@@ -66,7 +66,7 @@ int selection_choose_threads(struct selection *s, const struct query *query, enu
 				 filter);
 }
 
-/* Whether any thread freed blocks of another. */
+/* Whether any thread freed blocks of another one. */
 static bool some_passed(const struct selection *s, enum query_kinds kinds)
 {
 	for (size_t i = 0; i < s->profile->process_count; i++) {
@@ -79,7 +79,7 @@ static bool some_passed(const struct selection *s, enum query_kinds kinds)
 	return false;
 }
 
-/* What cannot be known of some threads is not asked, unless it is just what a view begins with. */
+/* Rejects costs that are unknown for some threads, unless only the view's default asks for them. */
 int selection_choose_known(struct selection *s, const struct query *q, enum query_kinds kinds,
 			   struct ask ask, struct moment *at, struct error *error)
 {

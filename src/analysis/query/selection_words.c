@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the views of a selection have in common in words: the head's fields, the first line and the
- * notes. One location, so that all of them say the same things in the same order.
+ * The text that views of a selection share: the fields of the head, the first line and the notes.
+ * It is in one file so that all views say the same things in the same order.
  */
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
 #include "util/files.h"
 
-/* The whole alone does not tell: it may be of a kind of memory that was not asked for, or a difference. */
+/* `whole` alone is not enough: it may be of another kind of memory, or a difference. */
 static bool recorded_nothing(const struct selection *s)
 {
 	for (size_t i = 0; i < s->profile->process_count; i++)
@@ -16,7 +16,7 @@ static bool recorded_nothing(const struct selection *s)
 	return s->whole.calls == 0 && s->whole.frees == 0;
 }
 
-/* NULL: the numbers are what they seem. */
+/* NULL: the numbers need no explanation. */
 static const char *note_of(const struct selection *s)
 {
 	if (recorded_nothing(s))
@@ -24,7 +24,7 @@ static const char *note_of(const struct selection *s)
 	if (s->unmatched)
 		return s->unmatched;
 	if (!cost_rows[s->cost].adds_up)
-		return "each site had its maximum at a time of its own: sums of them are upper bounds";
+		return "each site had its maximum at its own time: sums of them are upper bounds";
 	if (s->end_for_peak)
 		return "what these threads held at the peak is not known, because others freed some "
 		       "of their blocks, or they freed blocks of others: this is the end";
@@ -34,14 +34,14 @@ static const char *note_of(const struct selection *s)
 	return NULL;
 }
 
-/* `first`, and what was there before. NULL if out of memory. */
+/* Joins `first` and `then`. NULL if out of memory. */
 static const char *preceded(struct arena *arena, const char *first, const char *then)
 {
 	return first && then ? arena_printf(arena, "%s; %s", first, then) : first;
 }
 
-/* What a reader must know of the numbers, in one sentence, what is left out of the sum first; NULL: nothing. In the arena; false if
- * out of memory. */
+/* The caveats of the numbers in one sentence, starting with what the sum omits; NULL: none. In the arena; false if out of
+ * memory. */
 static bool selection_note(const struct selection *s, struct arena *arena, const char **ret)
 {
 	const char *note = note_of(s);
@@ -62,7 +62,7 @@ static bool selection_note(const struct selection *s, struct arena *arena, const
 		note = preceded(
 			arena,
 			arena_printf(arena,
-				     "%zu of the threads asked for were counted together with "
+				     "%zu of the requested threads were counted together with "
 				     "others, because there were very many: left out",
 				     s->shared_count),
 			note);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that is known of a site, as the values of a row.
+ * All values of a site, as a row.
  *
- * Numbers are of the threads that the question is about. Times that come from classes are told by
- * the bound that holds: half of the blocks were freed within the upper end of the middle class, and
- * half of the bytes that are left are older than the lower end of theirs.
+ * Numbers cover the selected threads. Times from histogram classes are given as the bound that
+ * holds: half of the blocks were freed within the upper bound of the median class, and half of the
+ * remaining bytes are older than the lower bound of theirs.
  */
 #include "analysis/query/site_record.h"
 
@@ -48,7 +48,7 @@ static bool realloc_value(struct result *result, const struct site_numbers *n,
 	return kept != NULL;
 }
 
-/* Each as a key and its value. */
+/* One field for each label key. */
 static bool labels_value(struct result *result, const struct entry *e, struct result_value *ret)
 {
 	const char *labels[PROFILE_LABELS_MAX];
@@ -67,7 +67,7 @@ static bool labels_value(struct result *result, const struct entry *e, struct re
 	return fields != NULL;
 }
 
-/* Of a count of one size the variance is known; of those that lived so long, their share of it. */
+/* For a size class the variance is known; a lifetime class gets its share of the variance of frees. */
 static float bar_error(enum result_unit unit, const struct profile_bar *bar,
 		       const struct site_numbers *n)
 {
@@ -91,7 +91,7 @@ static bool bars_value(struct result *result, enum result_unit unit, struct prof
 	return true;
 }
 
-/* The upper end of the class that the middle one, or the last one, is in. Open classes have none. */
+/* The upper bound of the class of the median and of the longest lifetime. Open classes have none. */
 static void fill_within(struct profile_bars bars, struct result_value *row)
 {
 	uint64_t total = 0, below = 0;
@@ -141,7 +141,7 @@ static bool fill_distributions(const struct site_source *s, const struct entry *
 	       realloc_value(s->result, n, sizes, &row[SITE_REALLOC]);
 }
 
-/* Some of those that are left. */
+/* The standard error of a part of the remaining blocks. */
 static float age_error(const struct site_numbers *n, uint64_t blocks)
 {
 	return n->live_blocks ? (float)sqrt(fabs(n->live_blocks_variance) * (double)blocks /
@@ -149,7 +149,7 @@ static float age_error(const struct site_numbers *n, uint64_t blocks)
 			      : 0;
 }
 
-/* Not more than a bound, if it may be any block; where none was freed it is the first one, whose birth is known. */
+/* A lower bound, because it may be any block; if nothing was freed it is the first block, whose time is known. */
 static struct result_value oldest_ns(const struct entry *e, const struct profile_age *age)
 {
 	uint64_t first_ms = saturating_sub(e->process->duration_ns, e->site->born_ns) / NS_IN_MS;
@@ -244,7 +244,7 @@ static const char *state_of(const struct profile_process *p, const struct site_n
 	return profile_end_leaks(p->end) ? "not freed at exit" : "live";
 }
 
-/* What was not measured of the threads that the question is about. */
+/* Clears the values that were not measured for the selected threads. */
 static void forget_unknown(const struct site_numbers *n, struct result_value *row)
 {
 	static const enum site_column of_passed[] = {

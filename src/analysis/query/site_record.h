@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One site as a row: all that is known of it. Used by site_table.c only. */
+/* One site as a row with all its values. Used only by site_table.c. */
 #ifndef ANALYSIS_QUERY_SITE_RECORD_H
 #define ANALYSIS_QUERY_SITE_RECORD_H
 
@@ -10,11 +10,11 @@ struct site_source {
 	struct result *result;
 	struct locations *locations;
 	const struct selection *selection;
-	struct profile_ages *ages;     /* by process, made when asked for; NULL: not wanted */
-	uint64_t whole[PROFILE_KINDS]; /* of the cost: what shares are of */
+	struct profile_ages *ages;     /* by process, on first use; NULL: not needed */
+	uint64_t whole[PROFILE_KINDS]; /* sum of the cost: the base of shares */
 };
 
-/* Name, usual title and unit of a column. */
+/* Name, default title and unit of a column. */
 extern const struct source_column site_columns[SITE_COLUMNS];
 
 /* Fills a row of SITE_COLUMNS values. False if out of memory. */

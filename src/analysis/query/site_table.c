@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a question to a table of sites.
+ * From a query to a table of sites.
  *
- * The cost comes first, with its share of what is shown and, where it is of a moment, the blocks or
- * bytes beside it; then the view's own columns. What people do not see of a record is behind it, for
- * programs. Names and distributions are made for the rows that are shown, not for all sites.
+ * The cost comes first, with its share of the shown total and, for a cost at a moment, the matching
+ * blocks or bytes; then the view's own columns. The other columns of the record follow, for machine
+ * formats. Names and distributions are computed only for the rows shown.
  */
 #include "analysis/query/site_table.h"
 
@@ -26,8 +26,8 @@ struct table_maker {
 	enum site_column cost;	  /* the column of the cost */
 	enum site_column partner; /* blocks for bytes, bytes for blocks; SITE_COLUMNS: none */
 	bool by_weight;
-	enum site_column order[SITE_COLUMNS]; /* of the table's columns */
-	size_t shown;			      /* how many of them people see, but for the stack */
+	enum site_column order[SITE_COLUMNS]; /* the table's columns in order */
+	size_t shown;			      /* columns in text output, without the stack */
 	size_t columns;
 };
 
@@ -116,7 +116,7 @@ static void choose_columns(struct table_maker *m)
 	}
 }
 
-/* Shares are of the heap, or of the mappings where nothing else is shown: they are never added up. */
+/* Shares are of the heap, or of the mappings if nothing else is shown: the two are never added together. */
 static void choose_entries(struct table_maker *m)
 {
 	struct selection *s = &m->selection;
@@ -176,7 +176,7 @@ static bool sort_entries(struct table_maker *m)
 	return true;
 }
 
-/* The limit, and the threshold: what is below is at the end. */
+/* Applies the limit and the threshold: rows below it are at the end. */
 static void choose_rows(struct table_maker *m)
 {
 	const struct selection *s = &m->selection;
@@ -196,7 +196,7 @@ static void choose_rows(struct table_maker *m)
 	}
 }
 
-/* Of how many of the processes shown what is left is so at exit. */
+/* The number of shown rows whose process has exited. */
 static size_t exits_shown(const struct table_maker *m)
 {
 	size_t count = 0;
@@ -206,7 +206,7 @@ static size_t exits_shown(const struct table_maker *m)
 	return count;
 }
 
-/* What is there at the end, perhaps beside what is live at the moment that was asked for. */
+/* The title of the column of bytes at the end, which may be next to those at the selected moment. */
 static const char *leaked_title(const struct table_maker *m)
 {
 	size_t exits = exits_shown(m);
@@ -242,7 +242,7 @@ static bool all_zero(const struct table_maker *m, const struct result_value *val
 	return m->rows == 0 || (all_equal(m, values, column) && values[column].number == 0);
 }
 
-/* A column that says the same in every row, or nothing in all of them, says nothing. */
+/* A column that is constant, or empty in every row, carries no information. */
 static bool says_something(const struct table_maker *m, const struct result_value *values,
 			   size_t column)
 {
@@ -432,8 +432,7 @@ struct result *site_view_run(const char *name, const struct site_view *view,
 				 .by_weight = view->weight && !query->has_cost };
 
 	if (query->has_axis && query->by != AXIS_SITE) {
-		error_set(error,
-			  "the view %s lists whole stacks; --by %s goes with the view functions",
+		error_set(error, "the view %s lists whole stacks: use --view functions for --by %s",
 			  name, axis_rows[query->by].name);
 		return NULL;
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Views that are a list of sites: sites, leaks, peak, temporary, lifetimes, reallocs.
+ * Views that list sites: sites, leaks, peak, temporary, lifetimes, reallocs.
  *
- * To a program a site is the same record in all of them. A view says which of its numbers people
- * see, in which order, and which sites belong to its question; the rest is done here: selection,
- * order, the share of the cost, and the line that says what is not shown.
+ * In machine formats a site is the same record in all of them. A view defines which numbers text
+ * output shows, in which order, and which sites it includes; the code here does the rest:
+ * selection, order, the share of the cost, and the line about omitted rows.
  */
 #ifndef ANALYSIS_QUERY_SITE_TABLE_H
 #define ANALYSIS_QUERY_SITE_TABLE_H
@@ -12,20 +12,20 @@
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
 
-/* X(id, { name, usual title, unit }, where it is in struct site_numbers and the rule of its variance; omitted: computed in site_record.c) */
+/* X(id, { name, default title, unit }, source in struct site_numbers and variance rule; if omitted, site_record.c computes it) */
 #define SITE_COLUMN_TABLE(X)                                                                           \
 	X(SITE_PROCESS, { "pid", "PID", UNIT_ID })                                                     \
 	X(SITE_ID, { "site", NULL, UNIT_ID })                                                          \
 	X(SITE_KIND, { "kind", "KIND", UNIT_TEXT })                                                    \
 	X(SITE_TAG, { "tag", "TAG", UNIT_TEXT })                                                       \
 	X(SITE_POOL, { "pool", "POOL", UNIT_TEXT })                                                    \
-	/* of the program, by key */                                                                   \
+	/* set by the program, by key */                                                               \
 	X(SITE_LABELS, { "labels", NULL, UNIT_FIELDS })                                                \
-	/* of what is left: "not freed at exit", or "live" if the process goes on; "freed": nothing */ \
+	/* remaining blocks: "not freed at exit", or "live" if the process still runs; else "freed" */ \
 	X(SITE_STATE, { "state", "STATE", UNIT_TEXT })                                                 \
 	/* of the cost; for people only, like all without a name */                                    \
 	X(SITE_SHARE, { NULL, "SHARE", UNIT_PERCENT })                                                 \
-	/* at the moment asked for, or the end */                                                      \
+	/* at the selected moment, or the end */                                                       \
 	X(SITE_LIVE_BYTES, { "live_bytes", "LIVE", UNIT_BYTES })                                       \
 	X(SITE_LIVE_BLOCKS, { "live_blocks", "BLOCKS", UNIT_COUNT })                                   \
 	X(SITE_PEAK_BYTES, { "peak_bytes", "AT PEAK", UNIT_BYTES },                                    \
@@ -59,7 +59,7 @@
 	X(SITE_LEAKED_MEAN_BYTES, { "mean_not_freed_bytes", "MEAN SIZE", UNIT_BYTES })                 \
 	X(SITE_LIFETIME_NS, { "lifetime_ns", "LIFETIME", UNIT_NS })                                    \
 	X(SITE_MEAN_LIFETIME_NS, { "mean_lifetime_ns", "MEAN LIFE", UNIT_NS })                         \
-	/* within a millisecond */                                                                     \
+	/* freed within a millisecond */                                                               \
 	X(SITE_BRIEF_FREES, { "short_lived_frees", "WITHIN 1 MS", UNIT_COUNT })                        \
 	/* of its own frees */                                                                         \
 	X(SITE_BRIEF_SHARE, { NULL, "OF FREED", UNIT_PERCENT })                                        \
@@ -67,14 +67,14 @@
 	X(SITE_ALL_WITHIN_NS, { "max_lifetime_ns", "ALL WITHIN", UNIT_NS })                            \
 	X(SITE_SAMPLES, { "samples", NULL, UNIT_COUNT }, NUMBER(samples, NONE))                        \
 	X(SITE_BORN_NS, { "first_seen_ns", "FIRST SEEN", UNIT_NS })                                    \
-	/* of the bytes that are left; only in views that list it, as the next two */                  \
+	/* of the remaining bytes; only in views that list it, like the next two */                    \
 	X(SITE_HALF_OLDER_NS, { "median_age_ns", "HALF OLDER", UNIT_NS })                              \
 	X(SITE_OLDEST_NS, { "max_age_ns", "OLDEST AT LEAST", UNIT_NS })                                \
 	X(SITE_AGES, { "ages", NULL, UNIT_LIFETIMES })                                                 \
 	X(SITE_COPIED_BYTES, { "copied_bytes", "COPIED", UNIT_BYTES },                                 \
 	  NUMBER(reallocs.moved_bytes, BYTES))                                                         \
 	X(SITE_REALLOC, { "realloc", NULL, UNIT_FIELDS })                                              \
-	/* parts of SITE_REALLOC, for people */                                                        \
+	/* members of SITE_REALLOC, for text output */                                                 \
 	X(SITE_REALLOC_CALLS, { NULL, "REALLOCS", UNIT_COUNT }, NUMBER(reallocs.calls, CALLS))         \
 	X(SITE_MOVED_SHARE, { NULL, "MOVED", UNIT_PERCENT })                                           \
 	X(SITE_GROWN_CALLS, { NULL, "GROWN", UNIT_COUNT }, NUMBER(reallocs.grown_calls, CALLS))        \
@@ -88,33 +88,33 @@ enum site_column { SITE_COLUMN_TABLE(COLUMN_ID) SITE_COLUMNS };
 
 struct site_view {
 	struct ask ask;
-	/* What people see behind the cost and its share; ends with SITE_COLUMNS. */
+	/* The columns that text output shows after the cost and its share; terminated by SITE_COLUMNS. */
 	const enum site_column *columns;
-	/* Which sites answer the question; NULL: all. */
+	/* Which sites the view includes; NULL: all. */
 	bool (*wanted)(const struct entry *entry);
-	/* The order where no cost was asked for, which is then not shown; NULL: by the cost. */
+	/* The sort key if the query has no cost, which is then not shown; NULL: by the cost. */
 	uint64_t (*weight)(const struct selection *selection, const struct entry *entry);
-	/* More sentences behind the headline, and one field of the head; NULL: none. */
+	/* Adds sentences after the headline, and one field to the head; NULL: none. */
 	void (*say)(struct sentences *sentences, const struct selection *selection);
 };
 
 #define SITE_COLUMN_LIST(...) ((const enum site_column[]){ __VA_ARGS__, SITE_COLUMNS })
 
-/* Blocks by age or lifetime, as `say` tells them: class i is [2^(i-1), 2^i) ms, the last is open. */
+/* Histogram of ages or lifetimes, for `say`: class i is [2^(i-1), 2^i) ms, the last is open. */
 enum { TIME_CLASSES = 65 };
 struct time_class {
 	uint64_t count;
 	double variance;
 };
 unsigned time_class_of(uint64_t low_ms);
-/* Those that have any, as a field of the head. */
+/* Adds the non-empty classes as a field of the head. */
 void time_classes_tell(struct sentences *sentences, const char *name,
 		       const struct time_class classes[TIME_CLASSES]);
 
-/* For `wanted`: something of it is live at the moment asked for. */
+/* For `wanted`: some of its blocks are live at the selected moment. */
 bool site_is_live(const struct entry *entry);
 
-/* NULL with the error set. */
+/* NULL with the error set on failure. */
 struct result *site_view_run(const char *name, const struct site_view *view,
 			     const struct profile *profile, struct locations *locations,
 			     const struct query *query, struct error *error);

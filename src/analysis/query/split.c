@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Site counters of the selected sites -> groups, by slot or by size.
+ * Groups the counters of the selected sites by slot or by size.
  *
- * Site counters keep up to eight exact sizes, or classes of half an octave if there were more. Of some
- * with classes the bytes of each class are not known, but their sum is: each class gets its least
- * possible bytes and a part of what is left, in proportion to how much it can take.
+ * Site counters hold up to eight exact sizes, or classes of half an octave if there were more. For
+ * classes, only the sum of their bytes is known: each class gets its minimum, plus a part of the rest
+ * in proportion to its remaining capacity.
  */
 #include "analysis/query/split.h"
 
@@ -16,7 +16,7 @@
 #include "util/units.h"
 #include "util/vector.h"
 
-/* Of one process, into `groups` by slot; a group that has a process was used. */
+/* Adds one process to `groups`, by slot; a group in use has its process set. */
 static void add_counters(const struct selection *s, const struct entry *e,
 			 struct split_group *groups)
 {
@@ -37,7 +37,7 @@ static void add_counters(const struct selection *s, const struct entry *e,
 	}
 }
 
-/* The groups of one process are called after the first thread that had the slot. */
+/* Groups are named after the first thread that had the slot. */
 static bool label_threads(const struct profile_process *p, struct arena *arena,
 			  struct split_group *groups)
 {
@@ -73,8 +73,9 @@ int split_by_thread(const struct selection *s, struct arena *arena, struct split
 	size_t total = 0, kept = 0;
 
 	if (s->asked.kind >= MOMENT_TIME || s->since.kind >= MOMENT_TIME)
-		return error_set(error, "--by thread goes with the peak and the end: other moments "
-					"are kept for sites, not for threads");
+		return error_set(error,
+				 "--by thread requires the peak or the end: other moments are "
+				 "kept per site, not per thread");
 	for (size_t i = 0; first && i < profile->process_count; i++) {
 		first[i] = total;
 		total += profile_slot_count(&profile->processes[i]);
@@ -109,7 +110,7 @@ static uint64_t product(uint64_t a, uint64_t b)
 	return checked_mul(a, b, &result) ? result : UINT64_MAX;
 }
 
-/* How much more than its least the class can have; the last class is open: twice its least. */
+/* The capacity of a class above its minimum; the last class is open and assumed to reach twice its lower bound. */
 static uint64_t room(struct profile_bar bar)
 {
 	uint64_t high = bar.high == UINT64_MAX ? product(bar.low, 2) : bar.high;
@@ -117,7 +118,7 @@ static uint64_t room(struct profile_bar bar)
 	return product(high - bar.low, bar.count);
 }
 
-/* Of blocks of one size, or nearly so, bytes and rounding are as many times the blocks as they are. */
+/* For blocks of (nearly) one size, bytes and rounding are proportional to the number of blocks. */
 static void set_variances(struct split_group *g, double each)
 {
 	double calls = (double)g->m.calls, bytes = (double)g->m.total_bytes;
@@ -125,14 +126,14 @@ static void set_variances(struct split_group *g, double each)
 
 	if (g->m.calls <= 0)
 		return;
-	g->m.variance.samples = 1; /* or more: who asks wants to know whether there are any */
+	g->m.variance.samples = 1; /* or more: callers only test for nonzero */
 	g->m.variance.calls = (float)(calls * each);
 	g->m.variance.total_bytes = (float)(calls * each * (bytes / calls) * (bytes / calls));
 	g->waste_calls_variance = g->waste_calls ? g->m.variance.calls : 0;
 	g->waste_bytes_variance = (float)(calls * each * (waste / calls) * (waste / calls));
 }
 
-/* Adds the bars of site counters; their bytes are distributed over the classes. False if out of memory. */
+/* Adds the size bars of site counters and distributes the bytes over classes. False if out of memory. */
 static bool add_sizes(group_vector *groups, const struct profile_process *p, site_id site,
 		      size_t index)
 {
@@ -151,7 +152,7 @@ static bool add_sizes(group_vector *groups, const struct profile_process *p, sit
 	for (size_t i = 0; i < count; i++) {
 		struct profile_bar bar = profile_counters_size(p, site, index, i);
 		uint64_t own = room(bar);
-		/* The share of what is still left among those still to come: the last takes all. */
+		/* Proportional to the capacity of the classes still to come, so the last takes all the rest. */
 		uint64_t part = rooms ? (uint64_t)((unsigned_wide)rest * own / rooms) : 0;
 		uint64_t bytes = saturating_add(product(bar.low, bar.count), part);
 		struct split_group group = { .low = bar.low, .high = bar.high };
@@ -215,7 +216,7 @@ static const char *size_label(struct arena *arena, uint64_t low, uint64_t high)
 	return arena_printf(arena, "%s - %s", from.text, to.text);
 }
 
-/* Puts equal sizes together before there are too many of them. */
+/* Merges equal sizes periodically, to bound their number. */
 static bool collect_sizes(const struct selection *s, group_vector *groups)
 {
 	size_t merge_at = 1 << 16;

@@ -2,9 +2,9 @@
 /*
  * Stacks with the same functions: see stack_matching.h.
  *
- * From the outermost frame inwards each stack is a path of steps, and a step is known by the one before it and its
- * function: so equal stacks end at the same step, whose number is theirs. The recording knows which stacks share their
- * beginnings: what was reached by a stack's caller is remembered, so that a shared beginning is walked once.
+ * From the outermost frame inwards, each stack is a path of steps. A step is identified by its predecessor and its
+ * function, so equal stacks end at the same step, whose number is theirs. Stacks share prefixes in the recording: the
+ * step reached by each caller is cached, so that a shared prefix is walked only once.
  */
 #include "analysis/query/stack_matching.h"
 
@@ -15,19 +15,19 @@
 #include "util/vector.h"
 
 struct step {
-	uint32_t before, function; /* before: the number of a step + 1; 0: none */
+	uint32_t before, function; /* before: number of the previous step + 1; 0: none */
 };
 
 struct matching {
 	struct locations *locations;
 	struct numbering steps;
-	/* By stack of the process at hand: what it ends with, as a step has it before itself, + 1; 0: not yet. */
+	/* By stack of the current process: its last step in the form of step.before, + 1; 0: not yet known. */
 	const struct profile_process *process;
 	uint32_t *reached;
 	VECTOR(uint32_t) path;
 };
 
-/* Up to a caller that was reached before, then down again. False if out of memory. */
+/* Walks up to a caller with a known step, then back down. False if out of memory. */
 static bool reach(struct matching *m, node_id stack, uint32_t *ret)
 {
 	uint32_t at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of stacks: see stack_tree.h. A caller's number is smaller than its callees', so one pass from the end adds up and links. */
+/* Sums over stacks: see stack_tree.h. A caller has a smaller number than its callees, so one backward pass sums and links. */
 #include "analysis/query/stack_tree.h"
 
 #include <stdlib.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks in results: the frames themselves, and the one frame that stands for all of them in a
- * sentence.
+ * Stacks in results: the frames, and the one frame that labels the stack in a sentence.
  *
- * No frame is ever hidden from a stack. Only the label skips what every program has in common: the
- * insides of containers and allocators, libc and the loader, known by how their names begin.
+ * No frame is ever omitted from a stack. Only the label skips runtime frames, recognized by the
+ * prefix of their names: internals of containers and allocators, libc and the loader.
  */
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +45,7 @@ static bool begins_with_any(const char *text, const char *const *beginnings, siz
 	return false;
 }
 
-/* "<str as alloc::borrow::ToOwned>::to_owned", "<str>::repeat", "<[T]>::to_vec": the library's, for types that have no path. */
+/* "<str as alloc::borrow::ToOwned>::to_owned", "<str>::repeat", "<[T]>::to_vec": library methods of types without a path. */
 static bool is_builtin_method(const char *name)
 {
 	const char *as = name[0] == '<' ? strstr(name, " as ") : NULL;
@@ -63,7 +62,7 @@ static bool is_builtin_method(const char *name)
 	       strncmp(as, "std::", 5) == 0;
 }
 
-/* "<heapgauge::alloc::Alloc as core::alloc::global::GlobalAlloc>::alloc": an allocator, whoever wrote it. */
+/* "<heapgauge::alloc::Alloc as core::alloc::global::GlobalAlloc>::alloc": any global allocator. */
 static bool is_allocator_method(const char *name)
 {
 	const char *as = name[0] == '<' ? strstr(name, " as core::alloc::") : NULL;
@@ -71,21 +70,21 @@ static bool is_allocator_method(const char *name)
 	return as && strstr(as, "Alloc");
 }
 
-/* sqlite3DbMallocRawNN, sqlite3_realloc64 and another dozen. */
+/* sqlite3DbMallocRawNN, sqlite3_realloc64 and a dozen others. */
 static bool is_of_sqlite(const char *name)
 {
 	return strncmp(name, "sqlite3", 7) == 0 &&
 	       (strcasestr(name, "alloc") || strcasestr(name, "strdup"));
 }
 
-/* Of languages, and our own. */
+/* Language runtimes, and heapgauge itself. */
 static const char *const runtimes[] = {
 	"std::",  "__gnu_cxx::", "operator new", "alloc::",	"core::",
 	"<alloc", "<core",	 "<std::",	 "hashbrown::", "<hashbrown",
 	"__rust", "_start",	 "hg_pool_",	 "heapgauge::", "<heapgauge::",
 };
 
-/* What programs, libraries and interpreters put around malloc. */
+/* Common malloc wrappers of programs, libraries and interpreters. */
 static const char *const wrappers[] = {
 	"xmalloc",
 	"xcalloc",
@@ -173,7 +172,7 @@ static const char *const modules[] = {
 
 bool is_runtime_frame(const struct result_frame *f)
 {
-	/* The rest of the text stands behind the name: it is a string. */
+	/* The span ends at the parameters, but the text after it is still NUL-terminated. */
 	const char *name = (const char *)name_qualified(f->full).data;
 
 	return is_builtin_method(name) || is_allocator_method(name) || is_of_sqlite(name) ||
@@ -187,7 +186,7 @@ bool is_nameless(const struct result_frame *f)
 	return f->full[0] == '[' || strstr(f->full, "+0x") || f->full[0] == '0';
 }
 
-/* How much of a name is shown: whole characters only. */
+/* The length of the shown part of a name, cut between characters. */
 static size_t label_bytes(struct span name)
 {
 	size_t at = 0;

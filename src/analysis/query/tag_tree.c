@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tags of all processes -> one tree.
+ * Merges the tags of all processes into one tree.
  *
- * Each process has numbers of its own for its tags; `node_of` leads from them to the tree's nodes, which are told apart by
- * parent, kind and name. A tag becomes a node when something of the selection needs it: a site, or visits by the
- * processes and threads asked for. Nothing recurses, since a file may hold any depth: a tag's number is greater than its
- * parent's, in the file and in the tree, so that one pass up or down will do.
+ * Each process numbers its own tags; `node_of` maps those numbers to nodes of the tree, which are identified by parent,
+ * kind and name. A tag becomes a node when the selection needs it: for a site, or for visits by the selected processes and
+ * threads. Nothing recurses, since a file may contain any depth: a tag's number is greater than its parent's, in the file
+ * and in the tree, so one pass up or down is enough.
  */
 #include "analysis/query/tag_tree.h"
 
@@ -22,7 +22,7 @@ struct growing {
 	struct intern known; /* parent, kind and name -> node + 1 */
 };
 
-/* The child of a node; UINT32_MAX if out of memory. */
+/* The child of a node, created on first use; UINT32_MAX if out of memory. */
 static uint32_t child_of(struct growing *g, uint32_t parent, struct profile_tag tag)
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
@@ -59,7 +59,7 @@ void tag_numbers_add(struct tag_numbers *sum, const struct tag_numbers *part)
 	sum->leaked_variance += part->leaked_variance;
 }
 
-/* Marks the tags of visits that were asked for. False if out of memory. */
+/* Flags the visits that match the query. False if out of memory. */
 static bool want_visited(const struct selection *s, const struct query *query,
 			 const struct profile_process *p, bool *visited)
 {
@@ -82,7 +82,7 @@ static bool want_visited(const struct selection *s, const struct query *query,
 	return true;
 }
 
-/* Nodes for the tags that are wanted, and those above them: node_of. False if out of memory. */
+/* Creates nodes for the wanted tags and their ancestors and fills node_of. False if out of memory. */
 static bool plant(struct growing *g, const struct profile_process *p, bool *wanted,
 		  uint32_t *node_of)
 {
@@ -102,7 +102,7 @@ static bool plant(struct growing *g, const struct profile_process *p, bool *want
 	return true;
 }
 
-/* The entries of one process, which follow each other. */
+/* Adds the entries of one process, which are contiguous. */
 static bool add_process(struct growing *g, const struct selection *s, const struct query *query,
 			const struct profile_process *p, const struct entry *entries, size_t count)
 {

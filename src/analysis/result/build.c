@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the views share: the head that is the same in all of them, columns read from the model's
- * structs, notes, and sentences.
+ * Helpers shared by the views: the common head, columns read from structs of the model, notes, and
+ * sentences.
  *
- * The keys of the JSON are written here and in the views' column lists, nowhere else.
+ * JSON keys are defined only here and in the column lists of the views.
  */
 #include "analysis/result/build.h"
 
@@ -138,7 +138,7 @@ static struct sampling sampling_of(const struct profile *profile)
 	return s;
 }
 
-/* Unknown, which is null in JSON, where every block was recorded. */
+/* The value is unknown (null in JSON) if every block was recorded. */
 static bool sampling_value(struct result *result, const struct profile *profile,
 			   struct result_value *ret)
 {
@@ -156,7 +156,7 @@ static bool sampling_value(struct result *result, const struct profile *profile,
 
 void result_head_add(struct result *result, const char *name, struct result_value value)
 {
-	/* The room was asked for in result_begin. */
+	/* result_begin reserved the space. */
 	struct result_field *fields = (struct result_field *)result->head.at;
 
 	fields[result->head.count++] = (struct result_field){ name, value };
@@ -246,7 +246,7 @@ struct result *result_end(struct result *result, bool done, struct error *error)
 
 typedef VECTOR(struct result_note) note_vector;
 
-/* The same trouble in several processes is one note. */
+/* Merges notes with equal text, of several processes. */
 static bool add_note(note_vector *notes, uint64_t count, const char *text)
 {
 	for (size_t i = 0; i < notes->count; i++) {
@@ -266,7 +266,7 @@ static bool add_notes(note_vector *notes, struct profile_notes from)
 	return true;
 }
 
-/* What it means that numbers are estimates: under every view, as no number alone can say it. */
+/* The note on estimates goes under every view, because no single number can explain it. */
 static bool add_sampling(note_vector *notes, struct result *result, const struct profile *profile)
 {
 	struct sampling s = sampling_of(profile);
@@ -275,16 +275,17 @@ static bool add_sampling(note_vector *notes, struct result *result, const struct
 		return true;
 	const char *text = arena_printf(
 		&result->arena,
-		"samples, one for each %s or less on average: numbers are estimates, with their "
-		"standard error beside them; in 95 of 100 cases the truth is within twice that if a "
-		"number is made from 30 samples or more, within 3 times with 5, 6 with 2, 13 with 1",
+		"samples, one for each %s or less on average: numbers are estimates, shown with "
+		"their standard error; the 95 %% interval is 2 standard errors either way for 30 "
+		"samples or more, 3 for 5, 6 for 2, 13 for 1",
 		units_bytes(s.interval).text);
 	const char *peak =
 		s.bias_bytes && result->shows_peak
-			? arena_printf(&result->arena,
-				       "the peak is the largest of many estimates and thereby too "
-				       "high on average, here by %s at most",
-				       units_bytes(s.bias_bytes).text)
+			? arena_printf(
+				  &result->arena,
+				  "the peak is the largest of many estimates and therefore too "
+				  "high on average, here by %s at most",
+				  units_bytes(s.bias_bytes).text)
 			: NULL;
 
 	return text && add_note(notes, s.samples, text) && (!peak || add_note(notes, 0, peak));
@@ -344,7 +345,7 @@ void words_time(struct words *words, const struct profile_process *process, uint
 	words_say(words, " at {}", value_ns(saturating_add(process->started_offset_ns, at_ns)));
 }
 
-/* The text around its holes, and in each of them the next value. Returns how many values that makes; 0 if out of memory. */
+/* Copies the text and replaces each {} with the next value. Returns the number of values written; 0 if out of memory. */
 static size_t fill_holes(const struct word *word, struct arena *arena, struct result_value *to)
 {
 	const char *text = word->value.text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the views share while they make a result. All of it goes into the result's arena. */
+/* Helpers that the views share for building a result. They allocate from the result's arena. */
 #ifndef ANALYSIS_RESULT_BUILD_H
 #define ANALYSIS_RESULT_BUILD_H
 
@@ -12,9 +12,9 @@
 #include "model/estimates.h"
 #include "util/vector.h"
 
-/* A column whose values lie in a struct of the model. */
+/* A column whose values are read from a struct of the model. */
 enum source_type {
-	FROM_VIEW, /* the view fills it in itself */
+	FROM_VIEW, /* the view fills in the value */
 	FROM_U64,
 	FROM_U32,
 	FROM_BOOL,
@@ -24,53 +24,53 @@ struct source_column {
 	struct result_column column;
 	enum source_type type;
 	size_t offset;
-	enum variance_rule rule; /* of a number: how far it may be off if it is an estimate */
+	enum variance_rule rule; /* how the variance of an estimate is computed */
 };
 
-/* The value of a column in the struct at base; nothing for FROM_VIEW. */
+/* Returns the column's value in the struct at `base`; an empty value for FROM_VIEW. */
 struct result_value source_value(const struct source_column *column, const void *base);
-/* The same with its standard error, as a part of these numbers. */
+/* The same with its standard error, derived from the numbers that it is part of. */
 struct result_value source_estimate(const struct source_column *column, const void *base,
 				    const struct site_numbers *numbers);
-/* A number with its standard error, as such a part. */
+/* A number with its standard error, derived in the same way. */
 struct result_value value_part(enum result_unit unit, uint64_t number, enum variance_rule rule,
 			       const struct site_numbers *numbers);
 
 /*
- * A result with its head: file, run, the peak of all processes and the warnings. Both are keys of
- * every view. NULL if out of memory.
+ * Creates a result with the head that every view has: view, file, run, the peak of all processes,
+ * warnings, sampling. Returns NULL if out of memory.
  */
 struct result *result_begin(const char *view, const struct profile *profile,
 			    const struct query *query, size_t extra_fields);
-/* Adds one of the extra fields. */
+/* Adds one of the `extra_fields`. */
 void result_head_add(struct result *result, const char *name, struct result_value value);
 
-/* The columns, as the renderers take them; NULL if out of memory. */
+/* Extracts the columns for renderers. Returns NULL if out of memory. */
 struct result_column *result_columns(struct result *result, const struct source_column *sources,
 				     size_t count);
 
 /* Fills one row of a table; false if out of memory. */
 typedef bool row_filler(void *context, size_t index, struct result_value *row);
-/* The result's table: a copy of the columns, and its rows. False if out of memory. */
+/* Creates the result's table: copies the columns and calls `fill` for every row. False if out of memory. */
 bool result_fill(struct result *result, const char *name, const struct result_column *columns,
 		 size_t column_count, size_t row_count, row_filler *fill, void *context);
-/* The same with rows that are there already, and are copied too. */
+/* The same for existing rows, which are copied too. */
 bool result_take(struct result *result, const char *name, const struct result_column *columns,
 		 size_t column_count, size_t row_count, const struct result_value *values);
-/* The result, if all of it was made. Else it is freed, memory has run out, and there is none: NULL. */
+/* Returns the result if `done`. Otherwise frees it, sets the out-of-memory error and returns NULL. */
 struct result *result_end(struct result *result, bool done, struct error *error);
 
-/* Fields for notes: {name: count}. False if out of memory. */
+/* Converts notes to fields, {name: count}. False if out of memory. */
 bool notes_value(struct result *result, struct profile_notes notes, struct result_value *ret);
 
-/* The first note where no call was recorded at all: why that may be. */
+/* The first note if no call was recorded at all: the likely reason. */
 const char *nothing_recorded(const struct profile *profile);
 
-/* "... 3 more sites (--limit N shows more)"; nothing if the count is 0. False if out of memory. */
+/* "... 3 more sites (--limit N shows more)"; a no-op if the count is 0. False if out of memory. */
 bool result_left_out(struct result *result, size_t count, const char *singular, const char *plural);
 
-/* Notes of the file and of all processes together, each once; `first` (may be NULL) comes before, and behind them what the
- * locations (NULL: none were shown) could not be named by. False if out of memory. */
+/* Collects the notes of the file and of all processes, without duplicates, after `first` (may be NULL). Notes about
+ * missing names follow if `locations` is not NULL; NULL means that no frames were shown. False if out of memory. */
 bool result_notes(struct result *result, const struct profile *profile, struct locations *locations,
 		  const char *first);
 
@@ -81,34 +81,35 @@ bool stack_value(struct result *result, struct locations *locations,
 /* A location as "Cache::insert (cache.cc:88)"; in the arena; NULL if out of memory. */
 const char *location_label(struct result *result, const struct location *location);
 
-/* The stack's owner: the frame that says most to a person. NULL for the empty stack, or if out of memory. */
+/* Returns the stack's owner: the most informative frame (see locations.h). NULL for the empty stack or if
+ * out of memory. */
 const struct location *stack_owner(struct locations *locations,
 				   const struct profile_process *process, node_id node);
-/* Its label. NULL if out of memory. */
+/* The owner's label. NULL if out of memory. */
 const char *stack_label(struct result *result, struct locations *locations,
 			const struct profile_process *process, node_id node);
 
-/* The site that holds most now: its label and what it holds. Both stay as they are if none holds anything. -1 with the error
- * set. */
+/* Finds the site with the most live bytes: its label and its bytes. Leaves both unchanged if nothing is live. Returns -1
+ * with the error set on failure. */
 int top_live(struct result *result, const struct profile *profile, struct locations *locations,
 	     struct result_value *ret_label, struct result_value *ret_bytes, struct error *error);
 
-/* What every view of a selection says of it: which cost, which moment, how much is shown of how much. */
+/* The fields that describe a selection in every view: its cost, its moment, and how much of the total is shown. */
 struct selection;
 enum { SELECTION_FIELDS = 9 }; /* extra fields of the head */
 bool selection_fields(struct result *result, const struct selection *selection);
-/* The first line: the file, the run, and the sum of the cost; a second one if filters hide something. */
+/* The first line: file, run and the sum of the cost; plus a second line if filters hide anything. */
 bool selection_headline(struct result *result, const struct profile *profile,
 			const struct query *query, const struct selection *selection);
-/* The same as the first of more sentences. */
+/* The same line, as the first of several sentences. */
 struct sentences;
 void selection_say(struct sentences *sentences, const struct query *query,
 		   const struct selection *selection);
-/* Notes of the profile, of names that are missing, and of a cost that does not add up. */
+/* The notes of the profile, of missing names, and of a cost that is not additive. */
 bool selection_notes(struct result *result, const struct profile *profile,
 		     struct locations *locations, const struct selection *selection);
 
-/* A column's title that outlives the selection: in the arena; "?" if out of memory. */
+/* Copies a column title into the arena so that it outlives the selection; "?" if out of memory. */
 const char *title_of(struct result *result, const char *title);
 
 /* Collects the values of a sentence. */
@@ -118,50 +119,50 @@ struct words {
 };
 struct word {
 	struct result_value value;
-	size_t holes; /* of a text: how many of the values behind it stand in its {} */
+	size_t holes; /* of a text: the number of following values that replace its {} */
 };
 void words_add(struct words *words, struct result_value value);
 void words_text(struct words *words, const char *text);
-/* "{} in {} blocks", with the values that stand in its {}: one each. The text must live until the words are taken. */
+/* "{} in {} blocks", followed by one value for each {}. The text must live until words_take. */
 #define words_say(words, text, ...)                                                                \
 	words_fill((words), (text), (const struct result_value[]){ __VA_ARGS__ },                  \
 		   sizeof((const struct result_value[]){ __VA_ARGS__ }) /                          \
 			   sizeof(struct result_value))
 void words_fill(struct words *words, const char *text, const struct result_value *values,
 		size_t count);
-/* " at 2.0 ms" since the start of the recording, as all times that people are told. The clock of a process ticks every millisecond: what came
- * before its first tick has no time. at_ns: since the process' start. */
+/* " at 2.0 ms" since the start of the recording, as for all times shown to users. The clock of a process ticks every millisecond: events
+ * before its first tick have no time. at_ns counts from the start of the process. */
 void words_time(struct words *words, const struct profile_process *process, uint64_t at_ns);
 /* Moves the values into the arena; NULL if out of memory. */
 const struct result_value *words_take(struct words *words, struct arena *arena, size_t *ret_count);
-/* A command for a line of text: its beginning if it is long. In the arena; NULL if out of memory. */
+/* Shortens a long command to its beginning, for use within a line. In the arena; NULL if out of memory. */
 const char *command_short(struct arena *arena, const char *command);
 /* "exited with status 3"; in the arena; NULL if out of memory. */
 const char *process_end_text(struct arena *arena, const struct profile_process *process);
-/* The one with the highest peak; NULL: there is none. */
+/* Returns the process with the highest peak; NULL if there is no process. */
 const struct profile_process *process_largest(const struct profile *profile);
 
-/* "./server --config small.conf  exact  ", how the first line of every view but the summary begins. */
+/* "./server --config small.conf exact ": the start of the first line of every view except the summary. */
 void words_headline(struct words *words, struct result *result, const struct profile *profile);
-/* A number and what it counts: "1 block" of " block" and " blocks". */
+/* A number with its unit noun: "1 block" from " block" and " blocks". */
 void words_count(struct words *words, uint64_t count, const char *singular, const char *plural);
-/* The same of a number with a variance. */
+/* The same for a number with a variance. */
 void words_estimate(struct words *words, uint64_t count, double variance, const char *singular,
 		    const char *plural);
 /* "853.1 KiB/s in 2 sites" */
 struct growth;
 void words_growth(struct words *words, const struct growth *growth);
 
-/* Collects the sentences of a result. Zeroed but for `result` is empty. */
+/* Collects the sentences of a result. Empty if zeroed except for `result`. */
 struct sentences {
 	struct result *result;
 	VECTOR(struct result_sentence) list;
 	bool failed;
 };
-/* Label NULL: a headline; "": goes on with the one before. `more` may be NULL. Takes both. */
+/* Label NULL: a headline; "": continues the previous sentence. `more` may be NULL. Takes ownership of both. */
 void sentences_add(struct sentences *sentences, const char *label, struct words *words,
 		   struct words *more);
-/* Moves them into the result and releases the rest; false if anything failed. */
+/* Moves the sentences into the result and releases the rest; false if anything failed. */
 bool sentences_end(struct sentences *sentences);
 
 #endif

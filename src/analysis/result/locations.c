@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frame of a process -> chain of locations, made when first asked for.
+ * Maps a frame of a process to its chain of locations, on first use.
  *
- * A location is never made twice for the same frame, and what its frame is called gets its numbers from
- * four small tables. Names come interned from model/names.h, so equal names are equal pointers and a
- * key is three of them.
+ * Each frame gets its locations at most once, and four small tables number their names. model/names.h
+ * interns names, so equal names are equal pointers and a key is three of them.
  */
 #include "analysis/result/locations.h"
 
@@ -19,7 +18,7 @@
 #include "util/numbering.h"
 #include "util/vector.h"
 
-/* What makes two locations equal on an axis. */
+/* The key that makes two locations equal on an axis. */
 struct location_group {
 	const char *function, *file, *module;
 	uint64_t line;
@@ -27,21 +26,21 @@ struct location_group {
 
 struct group_table {
 	struct numbering groups;
-	VECTOR(const struct location *) examples; /* by their numbers */
+	VECTOR(const struct location *) examples; /* by number */
 };
 
 struct process_locations {
 	const struct profile_process *process;
-	struct location_chain *chains; /* by frame id; at NULL: not asked yet */
+	struct location_chain *chains; /* by frame id; `at` is NULL before the first use */
 };
 
 struct locations {
 	struct arena arena;
 	struct names *names;
 	VECTOR(struct process_locations) processes;
-	size_t last; /* the process asked for last: mostly the same again */
+	size_t last; /* the process of the last lookup, which is usually the next one too */
 	struct location_chain marks[MARK_DAMAGED + 1];
-	struct group_table tables[AXIS_COUNT]; /* of the axes of frames */
+	struct group_table tables[AXIS_COUNT]; /* for the axes of frames */
 	size_t count;
 	bool by_base;
 	struct intern bases;
@@ -80,7 +79,7 @@ void locations_match_by_base(struct locations *locations)
 	locations->by_base = true;
 }
 
-/* "libfoo" of "/usr/lib/libfoo.so.1.2": a new version is the same library. */
+/* "libfoo" from "/usr/lib/libfoo.so.1.2": a new version is the same library. */
 static const char *module_key(struct locations *locations, const char *module)
 {
 	const char *base = path_base(module), *version = strstr(base, ".so");
@@ -115,7 +114,7 @@ static bool number_location(struct locations *locations, struct location *p)
 	const struct result_frame *f = &p->frame;
 	struct group_table *tables = locations->tables;
 	const char *module = module_key(locations, f->module), *file = file_key(locations, f->file);
-	/* Two static functions of one name are two functions; but a renamed file is the same program. */
+	/* Static functions with the same name in two files are two functions, but a comparison ignores renamed files. */
 	const struct location_group function = { f->function, locations->by_base ? NULL : file,
 						 module, 0 };
 	const struct location_group line =
@@ -161,6 +160,7 @@ static struct location_chain make_chain(struct locations *locations,
 			.file = f->file,
 			.line = f->line,
 			.module = f->module,
+			.language = f->language,
 			.offset = f->offset,
 			.inlined = f->inlined,
 			.address_exact = f->address_exact,

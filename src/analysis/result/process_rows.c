@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The columns of a process, their words and where each comes from. The names are keys of the JSON and
- * of the CSV of every view that lists processes; the titles are what fits into a line.
+ * The columns of a process: names, titles and sources. The names are JSON and CSV keys in every view
+ * that lists processes; the titles are short enough for a line.
  */
 #include "analysis/result/process_rows.h"
 
@@ -70,7 +70,7 @@ const struct source_column process_columns[PROCESS_COLUMNS] = { PROCESS_COLUMN_L
 	}
 #define MEMORY(member, rule) NAMED_MEMORY(#member, member, rule)
 
-/* Every number of it; an empty record if there is none. */
+/* All fields of struct profile_memory; an empty record if unknown. */
 static bool memory_value(struct result *result, const struct profile_process *p,
 			 struct result_value *ret)
 {
@@ -94,7 +94,7 @@ static bool memory_value(struct result *result, const struct profile_process *p,
 		NAMED_MEMORY("recorder_bytes", own_bytes, NONE),
 		MEMORY(cgroup_limit_bytes, NONE),
 		MEMORY(cgroup_usage_bytes, NONE),
-		/* From here on, null where they are not known. */
+		/* The following are null if unknown. */
 		NAMED_MEMORY("mmap_resident_bytes", mapped_bytes, NONE),
 		NAMED_MEMORY("mmap_untouched_bytes", mapped_untouched_bytes, NONE),
 		NAMED_MEMORY("allocator_overhead_bytes", beyond_bytes, BYTES),
@@ -127,7 +127,7 @@ static bool memory_value(struct result *result, const struct profile_process *p,
 	return true;
 }
 
-/* "exit 1", "SIGKILL", "exec": what fits into a column. */
+/* "exit 1", "SIGKILL", "exec": short enough for a column. */
 static const char *end_short(struct arena *arena, const struct profile_process *p)
 {
 	const char *signal = NULL;
@@ -166,7 +166,7 @@ bool process_row(struct result *result, const struct profile_process *p, struct 
 	row[PROCESS_END] = value_text(profile_end_name(p->end));
 	row[PROCESS_EXIT_CODE] =
 		profile_end_has_code(p->end) ? value_id(p->exit_code) : value_unknown();
-	if (p->peak_rss_bytes == 0) /* nobody had looked before it ended */
+	if (p->peak_rss_bytes == 0) /* not observed before it ended */
 		row[PROCESS_PEAK_RSS_BYTES] = value_unknown();
 	row[PROCESS_RANK] = p->rank ? value_id(p->rank - 1) : value_unknown();
 	row[PROCESS_COMMAND_SHORT] = value_text(command_of(&result->arena, p));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process as a row: the same columns in every view that lists processes. */
+/* A process as a row, with the same columns in every view that lists processes. */
 #ifndef ANALYSIS_RESULT_PROCESS_ROWS_H
 #define ANALYSIS_RESULT_PROCESS_ROWS_H
 
@@ -13,7 +13,7 @@ extern const struct source_column process_columns[PROCESS_COLUMNS];
 bool process_row(struct result *result, const struct profile_process *process,
 		 struct result_value *row);
 
-/* All allocations of a process on the heap, and their bytes: by counting, where that is known. */
+/* The number of heap allocations of a process and their bytes: exact counts where available, else estimates. */
 struct result_value value_all_calls(const struct profile_process *p);
 struct result_value value_all_bytes(const struct profile_process *p);
 #endif

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every analysis returns and every renderer takes: values that carry their unit.
+ * The return value of every analysis and the input of every renderer: values that carry their unit.
  *
  * A result has a head (facts about the recording), sentences (the answer in words, for people), one
- * table and notes (what is missing or doubtful). The table has one of three shapes:
+ * table, and notes (what is missing or doubtful). The table has one of three shapes:
  *
  *   RESULT_TABLE   rows
  *   RESULT_TREE    rows in preorder; the first column is the depth
- *   RESULT_SERIES  rows in time; the first column is the moment
+ *   RESULT_SERIES  rows in time order; the first column is the moment
  *
- * or, where there may be a million of them, nodes of a tree column by column.
+ * Trees that may have a million nodes use one array per field instead (struct result_nodes).
  *
- * Names of columns and fields are the keys of the JSON and never change their meaning; titles and
- * sentences are for people and may. Everything is in the result's arena, or lives as long as the
- * profile and the names it was made from.
+ * The names of columns and fields are JSON keys and never change their meaning; titles and
+ * sentences are for people and may change. All data is in the result's arena, or lives as long as
+ * the profile and names that the result was made from.
  */
 #ifndef ANALYSIS_RESULT_RESULT_H
 #define ANALYSIS_RESULT_RESULT_H
@@ -27,35 +27,36 @@
 
 enum result_unit {
 	UNIT_TEXT,
-	UNIT_ID, /* a number that is a name: pid, site */
+	UNIT_ID, /* an identifier: pid, site */
 	UNIT_COUNT,
 	UNIT_BYTES,
 	UNIT_NS,
 	UNIT_RATE,	   /* per second */
-	UNIT_COUNT_CHANGE, /* the same with their sign: differences */
+	UNIT_COUNT_CHANGE, /* signed variants, for differences */
 	UNIT_BYTES_CHANGE,
 	UNIT_NS_CHANGE,
-	UNIT_BYTES_RATE, /* bytes per second, with their sign */
+	UNIT_BYTES_RATE, /* bytes per second, signed */
 	UNIT_FLAG,
-	UNIT_PERCENT,	/* for people only: machines have part and whole */
-	UNIT_BAR,	/* the same as a bar, the whole as wide as the screen allows */
+	UNIT_PERCENT,	/* for people only; machine formats have part and whole */
+	UNIT_BAR,	/* a percentage as a bar; the whole spans the available width */
 	UNIT_FRAMES,	/* a stack, leaf first */
-	UNIT_SIZES,	/* bars [low, high] in bytes */
-	UNIT_LIFETIMES, /* bars [low, high) in milliseconds */
+	UNIT_SIZES,	/* histogram bars [low, high] in bytes */
+	UNIT_LIFETIMES, /* histogram bars [low, high) in milliseconds */
 	UNIT_FIELDS,	/* a record of named values */
-	UNIT_SERIES,	/* numbers in the order of time; for people a line of small columns */
+	UNIT_SERIES,	/* numbers in time order; text output draws them as a sparkline */
 };
 
 struct result_frame {
-	uint32_t id;	      /* equal ids, equal frames; small */
-	const char *function; /* in the style asked for; never NULL */
-	const char *full;     /* with all its arguments; never NULL */
+	uint32_t id;	      /* small; equal ids mean equal frames */
+	const char *function; /* in the requested style; never NULL */
+	const char *full;     /* with all template arguments and parameters; never NULL */
 	const char *file;     /* NULL: unknown */
 	uint32_t line;	      /* 0: unknown */
 	const char *module;   /* path; "": none */
+	const char *language; /* "c++"; NULL: unknown */
 	uint64_t offset;
 	bool inlined, address_exact;
-	bool runtime_frame; /* libc, runtimes, containers: not what a person looks for */
+	bool runtime_frame; /* libc, runtimes, containers: rarely what the user looks for */
 };
 struct result_frames {
 	const struct result_frame *const *at;
@@ -64,7 +65,7 @@ struct result_frames {
 
 struct result_bar {
 	uint64_t low, high, count;
-	float error; /* of the count, as result_value.error */
+	float error; /* standard error of the count */
 };
 struct result_bars {
 	const struct result_bar *at;
@@ -74,7 +75,7 @@ struct result_bars {
 struct result_numbers {
 	const int64_t *at;
 	size_t count;
-	const float *errors; /* of each, as result_value.error; NULL: none */
+	const float *errors; /* standard error of each; NULL: none */
 };
 
 struct result_share {
@@ -89,8 +90,8 @@ struct result_fields {
 
 struct result_value {
 	enum result_unit unit;
-	/* Of an estimate: its standard error, in the same unit; 0: it was counted. Renderers show it beside the number, to
-	 * programs under the number's name with "_error" behind it. */
+	/* The standard error of an estimate, in the same unit; 0 for an exact count. Text output prints it beside the
+	 * number, machine formats under the number's name with the suffix "_error". */
 	float error;
 	union {
 		const char *text;	   /* TEXT; NULL: unknown */
@@ -111,48 +112,48 @@ struct result_field {
 };
 
 struct result_column {
-	const char *name;  /* the key; NULL: for people only */
-	const char *title; /* the heading; NULL: for machines only */
+	const char *name;  /* the JSON key; NULL: for people only */
+	const char *title; /* the heading; NULL: for machine formats only */
 	enum result_unit unit;
 };
 
-/* A view's columns are a list X(id, what a column is made of): these make the ids of it, and the table. */
+/* A view lists its columns as X(id, initializer): these macros expand the list to the ids and to the table. */
 #define COLUMN_ID(id, ...) id,
 #define COLUMN_ROW(id, ...) [id] = { __VA_ARGS__ },
 
 enum result_shape { RESULT_TABLE, RESULT_TREE, RESULT_SERIES };
 
 /*
- * A tree of very many nodes for a picture, in preorder, the heaviest of a node's children first: one array for each number.
- * What a node has is its own and its children's.
+ * A tree with very many nodes, for flame graphs: in preorder, the heaviest child first, one array per field. A node's value
+ * includes its children's.
  */
 struct result_nodes {
-	const struct result_frame *names; /* id and line: 0 where they mean nothing */
+	const struct result_frame *names; /* id and line: 0 where they have no meaning */
 	size_t name_count;
-	const int32_t *name;	     /* by node: its name's index; -1: several that are not shown */
+	const int32_t *name;	     /* by node: index of its name; -1: several nodes folded */
 	const int32_t *parent;	     /* by node; -1: none */
-	const int64_t *value, *self; /* by node: through it, and its own */
-	const int64_t *before;	     /* of a comparison: what value was; else NULL */
-	const float *value_error, *self_error; /* standard errors, of estimates; else NULL */
+	const int64_t *value, *self; /* by node: total and self */
+	const int64_t *before;	     /* in a comparison: the old value; else NULL */
+	const float *value_error, *self_error; /* standard errors of estimates; else NULL */
 	size_t count;
 };
 
 struct result_table {
-	const char *name; /* the key: what a row is, in the plural */
+	const char *name; /* the JSON key: the plural noun for a row */
 	enum result_shape shape;
 	const struct result_column *columns;
 	size_t column_count;
 	const struct result_value *values; /* row by row */
 	size_t row_count;
-	const struct result_nodes *nodes;    /* instead of columns and values; NULL: none */
-	bool machines_only;		     /* the sentences say it all: not shown to people */
-	const struct result_value *left_out; /* what the limit hid, in words */
+	const struct result_nodes *nodes;    /* replaces columns and values; NULL: none */
+	bool machines_only;		     /* not in text output: the sentences already say it */
+	const struct result_value *left_out; /* the rows omitted by the limit, in words */
 	size_t left_out_count;
 };
 
 /*
- * One line of the answer. Values are written one behind the other: texts as they are, numbers in
- * their unit. `more` stands in a column of its own to the right.
+ * One line of the answer. Values are concatenated: texts verbatim, numbers in their unit. `more` is
+ * a separate column on the right.
  */
 struct result_sentence {
 	const char *label; /* "peak"; NULL: a headline */
@@ -160,11 +161,11 @@ struct result_sentence {
 	size_t value_count;
 	const struct result_value *more;
 	size_t more_count;
-	bool aligned; /* the first value is a number of a column: right-aligned with the others */
+	bool aligned; /* the first value is a number, right-aligned with those of other lines */
 };
 
 struct result_note {
-	uint64_t count; /* 0: the text says it all */
+	uint64_t count; /* 0: the text needs no count */
 	const char *text;
 };
 
@@ -177,7 +178,7 @@ struct result {
 	struct result_table table;
 	const struct result_note *notes;
 	size_t note_count;
-	bool shows_peak; /* of which an estimate has a bias that is worth a note */
+	bool shows_peak; /* its estimate has a bias that deserves a note */
 };
 
 void result_free(struct result *result);
@@ -186,7 +187,7 @@ static inline struct result_value value_text(const char *text)
 {
 	return (struct result_value){ .unit = UNIT_TEXT, .text = text };
 }
-/* Where a column has no value in some row. */
+/* The value of a cell that has none. */
 static inline struct result_value value_unknown(void)
 {
 	return value_text(NULL);
@@ -215,7 +216,7 @@ static inline struct result_value value_change(enum result_unit unit, int64_t ch
 {
 	return (struct result_value){ .unit = unit, .change = change };
 }
-/* A number with what is known of its variance. A sum of several threads' may be less than 0: model/estimates.h. */
+/* A number with its variance. The variance of a sum over threads may be negative: see model/estimates.h. */
 static inline struct result_value value_estimate(struct result_value value, double variance)
 {
 	value.error = (float)sqrt(fabs(variance));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which frames every program has in common, known by how their names begin. */
+/* Recognizes frames that are common to all programs, by the prefix of their names. */
 #ifndef ANALYSIS_RESULT_RUNTIME_FRAMES_H
 #define ANALYSIS_RESULT_RUNTIME_FRAMES_H
 
@@ -7,9 +7,9 @@
 
 #include "analysis/result/result.h"
 
-/* What lies between a program and its memory in every program, and what starts them all. */
+/* Frames between the program and its memory (libc, allocators, containers), and start-up code. */
 bool is_runtime_frame(const struct result_frame *frame);
-/* A mark in brackets, or a location without a name. */
+/* A sentinel frame in brackets, or a location without a name. */
 bool is_nameless(const struct result_frame *frame);
 
 #endif

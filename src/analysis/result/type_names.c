@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names, read by their brackets. No grammar of C++ or Rust is needed: what counts is what stands at
- * depth 0, and which words stand in front of a '<'.
+ * Parses names by their brackets. This needs no C++ or Rust grammar: only the text at depth 0 and
+ * the words before a '<' matter.
  *
- * The texts come from other people's binaries and may be anything: nothing here reads behind their
- * end, and depth of nesting is bounded. Pure.
+ * The texts come from arbitrary binaries and may be malformed: nothing here reads past their end,
+ * and the nesting depth is bounded. Pure.
  */
 #include "analysis/result/type_names.h"
 
@@ -22,7 +22,7 @@ static bool begins(const char *text, size_t size, const char *with)
 	return size >= length && memcmp(text, with, length) == 0;
 }
 
-/* What looks like a bracket and is none, or is one unit with it. 0: look at the character. */
+/* Length of a token that contains bracket characters which are not brackets to count. 0: examine the single character. */
 static size_t skip_unit(const char *text, size_t size)
 {
 	static const char *const units[] = {
@@ -49,7 +49,7 @@ static size_t skip_unit(const char *text, size_t size)
 	return 0;
 }
 
-/* Steps over one character or unit, and keeps count of the brackets. */
+/* Advances by one character or token and tracks the bracket depth. */
 static size_t step(const char *text, size_t size, size_t *depth)
 {
 	size_t unit = skip_unit(text, size);
@@ -71,7 +71,7 @@ struct span name_qualified(const char *full)
 	while (at < size) {
 		if (depth == 0 && full[at] == '(' && at > start && !skip_unit(full + at, size - at))
 			break;
-		/* "operator new" and "operator unsigned int" have spaces of their own. */
+		/* "operator new" and "operator unsigned int" contain spaces. */
 		if (depth == 0 && begins(full + at, size - at, "operator"))
 			is_operator = true;
 		if (depth == 0 && full[at] == ' ' && !is_operator)
@@ -102,7 +102,7 @@ struct span name_subject(struct span name)
 	return inner.size && inner.data[0] == '<' ? name_subject(inner) : inner;
 }
 
-/* The bytes up to and with the bracket that closes the first; all if none does. */
+/* The length up to and including the bracket that closes the first one; the whole length if it is unclosed. */
 static size_t list_bytes(struct span list)
 {
 	const char *text = (const char *)list.data;
@@ -151,7 +151,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == ':' || c == '~' || c == '$';
 }
 
-/* Namespaces that a library puts between for its own reasons. */
+/* Inline namespaces of standard libraries. */
 static size_t skip_inline_namespace(const char *text, size_t size)
 {
 	static const char *const spaces[] = { "__cxx11::", "__1::", "__ndk1::", "__debug::" };
@@ -175,7 +175,7 @@ size_t name_begins(struct span name, const char *beginning)
 	return at == name.size || text[at] == '<' || text[at] == ':' ? at : 0;
 }
 
-/* Arguments that say nothing where they are: the defaults of the libraries' own templates. */
+/* Uninformative arguments: the defaults of the library templates. */
 static bool is_default(struct span argument)
 {
 	static const char *const defaults[] = {
@@ -195,7 +195,7 @@ static bool is_default(struct span argument)
 	return false;
 }
 
-/* What people call it. Longer beginnings first. */
+/* Common short names. Longer prefixes first. */
 static const struct {
 	const char *name, *shown;
 } aliases[] = {
@@ -236,7 +236,7 @@ static void append_word(struct buffer *out, struct span word)
 
 static void append_type(struct buffer *out, struct span type, unsigned nesting);
 
-/* A template and its arguments, `type` from the '<' on. Returns how much of it that was. */
+/* Appends a template with its arguments; `type` begins at the '<'. Returns the length consumed. */
 static size_t append_list(struct buffer *out, struct span word, struct span type, unsigned nesting)
 {
 	struct span arguments[ARGUMENTS_MAX];

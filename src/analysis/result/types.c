@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types by the TABLE of containers below.
+ * Infers types from the TABLE of containers below.
  *
- * A stack is read from the innermost frame outwards. The first container that is met is whose block
- * it is; frames farther out may only say more about the same one: the public class of an internal
- * one, or what is made of it (a String is made of a Vec, which is made of a RawVec). So the string
- * that a vector of strings copies is a string, and not a vector. The walk ends where the program's own
- * code begins, or where a container constructs an element.
+ * The walk goes from the innermost frame outwards. The first container found owns the block; outer
+ * frames may only refine it: the public class of an internal one, or a container built on it (a String
+ * is built on a Vec, which is built on a RawVec). So a string copied by a vector of strings is a
+ * string, not a vector. The walk ends at the program's own code, or where a container constructs an
+ * element.
  *
- * What each function is was asked once for each location.
+ * Each location is classified at most once.
  */
 #include "analysis/result/types.h"
 
@@ -25,7 +25,7 @@ enum { ARGUMENTS_MAX = 8 };
 
 enum family {
 	NONE,
-	ALLOCATOR, /* only the element's type is known: anything farther out says more */
+	ALLOCATOR, /* only the element type is known: any outer frame refines it */
 	VECTOR,
 	DEQUE,
 	LIST,
@@ -42,27 +42,27 @@ enum family {
 	HASH_MAP,
 	HASH_SET,
 	B_TREE,
-	ELEMENT, /* a container constructs what it holds: the end of the walk */
-	MADE,	 /* the type of a single object; the end of the walk */
+	ELEMENT, /* a container constructs an element: ends the walk */
+	MADE,	 /* the type of a single object: ends the walk */
 };
 
-/* How the arguments of the template make the type. */
+/* How to build the type from the template arguments. */
 enum form {
-	PLAIN,	    /* the name as it is */
+	PLAIN,	    /* the name alone */
 	ONE,	    /* name<first> */
 	TWO,	    /* name<first, second> */
-	FIRST,	    /* the first itself */
+	FIRST,	    /* the first argument itself */
 	TREE_NODES, /* <key, value, ...>: a map if the value is a pair, else a set */
 	HASH_NODES,
-	COUNTED, /* an allocator of shared objects is make_shared, of anything else an allocator */
+	COUNTED, /* make_shared for shared objects, else an allocator */
 };
 
 struct type_row {
-	const char *name;  /* how the function's name begins */
-	const char *shown; /* what people call it */
+	const char *name;  /* prefix of the function's name */
+	const char *shown; /* name to show */
 	enum form form;
 	enum family family, made_of;
-	bool internal; /* the public class says it better */
+	bool internal; /* the public class is more informative */
 };
 
 static const struct type_row rows[] = {
@@ -146,18 +146,18 @@ static const struct type_row rows[] = {
 	{ "std::collections::hash::set::HashSet", "HashSet", ONE, HASH_SET, HASH_MAP, false },
 };
 
-/* What a location says. */
+/* The classification of a location. */
 struct said {
 	bool known;
-	const struct type_row *row; /* NULL: nothing */
+	const struct type_row *row; /* NULL: no container */
 	uint32_t type;
 };
 
 struct types {
 	struct locations *locations;
 	struct intern texts;
-	VECTOR(const char *) names; /* by number */
-	VECTOR(struct said) said;   /* by location */
+	VECTOR(const char *) names; /* by type number */
+	VECTOR(struct said) said;   /* by location id */
 };
 
 struct types *types_new(struct locations *locations)
@@ -184,7 +184,7 @@ void types_free(struct types *types)
 	free(types);
 }
 
-/* "T", "K", "A2": a letter that stands for a type. */
+/* "T", "K", "A2": a generic parameter. */
 static bool is_parameter(struct span type)
 {
 	if (type.size == 0 || type.size > 2 || !isupper(type.data[0]))
@@ -193,8 +193,8 @@ static bool is_parameter(struct span type)
 }
 
 /*
- * What the letters stand for: a function's parameters are those of its type first, in the same order.
- * Unknown ones become "_".
+ * Substitutes generic parameters: a function's parameter list starts with those of its type, in the
+ * same order. Unknown ones become "_".
  */
 static void replace_parameters(struct span *arguments, size_t count, const char *known)
 {
@@ -215,7 +215,7 @@ static struct span argument(const struct span *arguments, size_t count, size_t i
 	return index < count ? arguments[index] : span_of("_", 1);
 }
 
-/* "std::map<K, V>" of a tree or table of std::pair<K const, V>, "std::set<K>" of any other. */
+/* "std::map<K, V>" for a tree or hash table of std::pair<K const, V>, "std::set<K>" for any other. */
 static void append_nodes(struct buffer *out, const char *shown, const struct span *arguments,
 			 size_t count)
 {
@@ -290,7 +290,7 @@ static void append_shown(struct buffer *out, const struct type_row *row, struct 
 	}
 }
 
-/* Where the last part of a qualified name begins. */
+/* Offset of the last component of a qualified name. */
 static size_t last_part(struct span name)
 {
 	const char *text = (const char *)name.data;
@@ -307,7 +307,7 @@ static size_t last_part(struct span name)
 	return last;
 }
 
-/* The bytes of a name in front of its template arguments. */
+/* Length of a name without its template arguments. */
 static size_t bare_bytes(struct span name)
 {
 	const uint8_t *list = name.size ? memchr(name.data, '<', name.size) : NULL;
@@ -315,7 +315,7 @@ static size_t bare_bytes(struct span name)
 	return list ? (size_t)(list - name.data) : name.size;
 }
 
-/* "Owner::Owner" is a constructor, "Pooled::operator new" makes a Pooled. False: neither. */
+/* "Owner::Owner" is a constructor, "Pooled::operator new" allocates a Pooled. False: neither. */
 static bool append_of_class(struct buffer *out, struct span name)
 {
 	size_t at = last_part(name);
@@ -339,7 +339,7 @@ static bool append_of_class(struct buffer *out, struct span name)
 	return true;
 }
 
-/* The entry's value is the number; 0 is nobody's but the unknown's. */
+/* The intern entry's value is the type number; 0 is reserved for TYPE_UNKNOWN. */
 static bool number_of(struct types *types, struct span text, uint32_t *ret)
 {
 	struct intern_entry *entry = intern_entry(&types->texts, text);
@@ -394,7 +394,7 @@ static const struct said *said_by(struct types *types, const struct location *lo
 	return said->known || ask(types, location, said) ? said : NULL;
 }
 
-/* Methods named like this construct an element in its place. */
+/* Methods with such a name construct an element in place. */
 static bool constructs(const struct location *location)
 {
 	struct span name = name_qualified(location->frame.full);
@@ -403,7 +403,7 @@ static bool constructs(const struct location *location)
 	return name_begins(span_of(name.data + at, name.size - at), "construct") > 0;
 }
 
-/* Whether the walk goes on behind the location; `best` is what is known so far. */
+/* Whether the walk continues past this location; `best` is the best classification so far. */
 static bool listen(struct said *best, const struct said *said, const struct location *location)
 {
 	const struct type_row *now = best->row, *row = said->row;
@@ -414,7 +414,7 @@ static bool listen(struct said *best, const struct said *said, const struct loca
 		return location->runtime_frame || location->nameless;
 	if (now && now->family != ALLOCATOR && row->family != now->family &&
 	    row->made_of != now->family)
-		return row->family == ALLOCATOR; /* says less than what is known */
+		return row->family == ALLOCATOR; /* less specific than `best` */
 	if (now && row->family == now->family && !now->internal)
 		return said->type == best->type;
 	if (now && row->family == MADE && now->family != ALLOCATOR)
@@ -426,7 +426,7 @@ static bool listen(struct said *best, const struct said *said, const struct loca
 int types_of_stack(struct types *types, const struct profile_process *process, node_id node,
 		   uint32_t *ret)
 {
-	struct said best = { 0 }; /* a copy: the list may move */
+	struct said best = { 0 }; /* a copy: the vector may be reallocated */
 
 	for (node_id n = node; n.v; n = profile_node(process, n).parent) {
 		struct location_chain chain = locations_of(types->locations, process, n);

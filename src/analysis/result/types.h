@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a block is, from the functions on its stack: the C++ or Rust container that asked for it. One
- * thread at a time.
+ * Infers the type of a block from the functions on its stack: the C++ or Rust container that
+ * allocated it. Not thread-safe.
  */
 #ifndef ANALYSIS_RESULT_TYPES_H
 #define ANALYSIS_RESULT_TYPES_H
@@ -17,13 +17,13 @@ struct types *types_new(struct locations *locations);
 void types_free(struct types *types);
 
 /*
- * The number of what the stack's blocks are; equal types have equal numbers, 0 is TYPE_UNKNOWN: the
- * names do not tell. -1 if out of memory.
+ * Returns the number of the type of the stack's blocks. Equal types have equal numbers; 0 is
+ * TYPE_UNKNOWN: the names do not reveal it. -1 if out of memory.
  */
 int types_of_stack(struct types *types, const struct profile_process *process, node_id node,
 		   uint32_t *ret);
 
-/* "std::vector<int>", "HashMap<u32, Blob>"; "inside Owner" for what a constructor asks for. Lives as long as `types`. */
+/* "std::vector<int>", "HashMap<u32, Blob>"; "inside Owner" for allocations by a constructor. Lives as long as `types`. */
 const char *types_name(const struct types *types, uint32_t number);
 
 #endif

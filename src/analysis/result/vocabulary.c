@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TABLES of costs and axes, and the words for moments. Pure.
+ * The TABLES of costs and axes, and the names of moments. Pure.
  *
- * A cost is one number of struct measures; what is shown of it, and whether it may be added up, is
- * said in its row and nowhere else.
+ * A cost is one number of struct measures; its row alone defines how it is shown and whether it is
+ * additive.
  */
 #include "analysis/result/vocabulary.h"
 
@@ -56,6 +56,8 @@ const struct axis_row axis_rows[AXIS_COUNT + 1] = {
 	[AXIS_SIZE] = { "size", "the requested size", "sizes", "SIZE", false },
 	[AXIS_TYPE] = { "type", "the C++ or Rust type or container", "types", "TYPE", false },
 	[AXIS_PROCESS] = { "process", "a process of the tree", "processes", "PROCESS", false },
+	[AXIS_LANGUAGE] = { "language", "the language of the allocating function", "languages",
+			    "LANGUAGE", false },
 	[AXIS_LABEL] = { "label", "labels set by the program with hg_label", "labels", "LABEL",
 			 false },
 	[AXIS_TAG] = { "tag", "tags set by the program with HG_SCOPE", "tags", "TAG", false },
@@ -100,7 +102,7 @@ uint64_t mean_lifetime_ns(uint64_t sum_ms, uint64_t frees)
 	return mean < UINT64_MAX ? (uint64_t)mean : UINT64_MAX;
 }
 
-/* Where the number of a cost and its variance are. */
+/* Offsets of a cost's number and of its variance. */
 #define AT(member)                                                                                 \
 	{                                                                                          \
 		offsetof(struct measures, member), offsetof(struct measures, variance.member)      \
@@ -185,7 +187,7 @@ int cost_parse(const char *text, enum cost_id *ret_cost, struct moment *ret_at, 
 			*ret_at = (struct moment){ .kind = w->at };
 			return 0;
 		}
-	return error_set(error, "there is no cost '%s'", text);
+	return error_set(error, "unknown cost '%s'", text);
 }
 
 int axis_parse(const char *text, enum axis_id *ret, struct error *error)
@@ -217,7 +219,7 @@ int moment_parse(const char *text, struct moment *ret, struct error *error)
 			moment = (struct moment){ .kind = MOMENT_SNAP, .name = text + 5 };
 	} else {
 		return error_set(error,
-				 "'%s' is no moment; it can be peak, end, time:12.5s, snap:3 or "
+				 "'%s' is not a moment; use peak, end, time:12.5s, snap:3 or "
 				 "snap:NAME; the views timeline and snapshots list them",
 				 text);
 	}

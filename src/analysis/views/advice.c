@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The view `advice`: findings that the data proves, each with its site, the evidence and the saving.
- * What is looked for is the table in rules.c.
+ * The rules are the table in rules.c.
  *
- * For people each is three lines: what, what it would save and where; the evidence; what to do.
+ * In text output each has three lines: title, saving and location; the evidence; the remedy.
  */
 #include "analysis/advice/findings.h"
 
@@ -30,7 +30,7 @@
 enum advice_column { ADVICE_COLUMN_LIST(COLUMN_ID) ADVICE_COLUMNS };
 static const struct result_column columns[ADVICE_COLUMNS] = { ADVICE_COLUMN_LIST(COLUMN_ROW) };
 
-/* All that the rule looked at, whatever rule it was. */
+/* All numbers that rules examine, regardless of the rule. */
 static bool evidence_value(struct result *result, const struct tally *t, struct result_value *ret)
 {
 	const struct site_numbers *n = &t->sums;
@@ -151,7 +151,7 @@ static bool say_all(struct result *result, const struct profile *profile,
 	if (findings->count)
 		words_count(&w, findings->count, " finding", " findings");
 	else
-		words_text(&w, "no findings: no rule holds for what was recorded");
+		words_text(&w, "no findings: no rule matches this recording");
 	sentences_add(&s, NULL, &w, NULL);
 	for (size_t i = 0; i < shown; i++)
 		say_finding(&s, &findings->at[i], &result->table.values[i * ADVICE_COLUMNS]);
@@ -178,11 +178,13 @@ static bool fill(struct maker *m, const struct profile *profile, size_t limit)
 static int check(const struct query *query, struct error *error)
 {
 	if (query->at.kind || query->minus.kind || query->has_cost || query->has_axis)
-		return error_set(error, "--cost, --at, --minus and --by do not go with the view "
-					"advice: its rules look at the whole run");
+		return error_set(error,
+				 "--cost, --at, --minus and --by cannot be combined with the "
+				 "view advice: its rules examine the whole run");
 	if (query->filters.thread)
-		return error_set(error, "--thread does not go with the view advice: its rules look "
-					"at sites, whoever called");
+		return error_set(error,
+				 "--thread cannot be combined with the view advice: its rules "
+				 "examine sites of all threads");
 	return 0;
 }
 

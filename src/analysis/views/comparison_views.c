@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What only a comparison shows: the summary as a table of before and after, and stacks with what
- * changed, the largest change first whichever way it went.
+ * Views only for comparisons: the summary as a table of before and after, and stacks with their
+ * changes, largest magnitude first.
  */
 #include <stdlib.h>
 
@@ -20,9 +20,9 @@
 	X(SUMMARY_NOISE, "within_noise", NULL, UNIT_FLAG)
 enum summary_column { SUMMARY_COLUMN_LIST(COLUMN_ID) SUMMARY_COLUMNS };
 
-/* The rows of the summary: a question each. Columns have one unit: bytes and counts take turns. */
+/* The rows of the summary, one query each. A column mixes units: bytes and counts. */
 static const struct {
-	const char *name, *words; /* for programs and for people */
+	const char *name, *words; /* for machine formats and for people */
 	enum cost_id cost;
 	enum moment_kind at;
 } questions[] = {
@@ -189,7 +189,7 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	       stack_value(of->result, of->locations, e->process, e->site->node, &row[STACK_STACK]);
 }
 
-/* Those that changed, the largest change first. */
+/* Keeps the entries that changed, largest change first. */
 static void keep_changed(struct selection *s)
 {
 	size_t kept = 0;

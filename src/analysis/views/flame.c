@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `flame`: the call tree for a picture, as many nodes as one can be drawn of.
+ * The view `flame`: the call tree for a flame graph, with as many nodes as can be drawn.
  *
- * It is the tree of the view `tree` (heavy_tree.h) column by column, because a row of values for each node would be a
- * hundred times as large. What is not shown of a node's children is one child without a name: a node's numbers are
- * always its own and its children's. Of a comparison what did not change is part of the picture too.
+ * It is the tree of the view `tree` (heavy_tree.h) with one array per field, because a row of values per node would
+ * be a hundred times as large. The omitted children of a node are one nameless child, so a node's value is always its
+ * self plus its children's. In a comparison, unchanged nodes are included too.
  */
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 #include "util/cleanup.h"
 
-enum { BEFORE }; /* of stack_amount.also */
+enum { BEFORE }; /* index into stack_amount.also */
 
 struct flame {
 	const struct query *query;
@@ -23,12 +23,12 @@ struct flame {
 	const struct heavy_tree *tree;
 	/* The result's arrays, being filled. */
 	struct result_frame *names;
-	uint32_t *name_of_key; /* + 1; 0: none yet */
+	uint32_t *name_of_key; /* name index + 1; 0: none yet */
 	size_t name_count;
-	int32_t *lines; /* by node of the tree: its index below */
+	int32_t *lines; /* by node of the tree: its index in the arrays */
 	int32_t *name, *parent;
 	int64_t *value, *self, *before;
-	float *value_error, *self_error; /* NULL: nothing is an estimate */
+	float *value_error, *self_error; /* NULL: all numbers are exact */
 	size_t count;
 };
 
@@ -48,7 +48,7 @@ static struct stack_amount amount_of(const struct selection *s, const struct ent
 	return a;
 }
 
-/* The index of the key's name; a name that stands for several lines has none. */
+/* Returns the index of the key's name; a name shared by several lines has no line. */
 static int32_t name_of(struct flame *f, const struct heavy_node *n)
 {
 	uint32_t known = f->name_of_key[n->key];
@@ -84,7 +84,7 @@ static void push(struct flame *f, int32_t name, int32_t parent, const struct sta
 	}
 }
 
-/* A node's line before those of its children, and behind them one for those that are not shown. */
+/* Emits a node before its children, and after them one node for the omitted ones. */
 static void visit(void *context, uint32_t node, bool leaves)
 {
 	struct flame *f = context;
@@ -103,7 +103,7 @@ static void visit(void *context, uint32_t node, bool leaves)
 static bool fill_table(struct flame *f, struct result *r)
 {
 	struct arena *arena = &r->arena;
-	size_t most = f->tree->count * 2; /* each may have some that are not shown */
+	size_t most = f->tree->count * 2; /* each may have omitted children */
 	AUTO_FREE uint32_t *name_of_key = calloc(f->tree->key_count + 1, sizeof *name_of_key);
 	AUTO_FREE int32_t *lines = calloc(f->tree->count, sizeof *lines);
 	struct result_nodes *nodes = ARENA_NEW(arena, struct result_nodes);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows by an axis: the views `functions` and `types`, and whatever --by says.
+ * Rows by an axis: the views `functions` and `types`, and any axis of --by.
  *
- * `self` is what was asked for right there, `total` what was asked for there or in anything called
- * from there; a function that is on a stack twice is counted once. Sums of `self` equal the whole.
- * Blocks and calls are of `total`, like the cost; what is of `self` says so in its name.
- * Axes that are no part of a stack (thread, size, type, process) have only the one number.
+ * `self` is memory allocated directly by a function, `total` also by anything it calls; a function
+ * that is on a stack twice counts once. The `self` values add up to the whole. Blocks and calls are
+ * of `total`, like the cost; values of `self` have it in their name. Axes that are not part of a
+ * stack (thread, size, type, process and so on) have a single number.
  */
 #include "analysis/views/groups.h"
 
@@ -25,11 +25,11 @@
 
 struct group {
 	struct stack_amount self, total;
-	const struct location *location; /* axes of frames */
-	const char *label;		 /* the others */
+	const struct location *location; /* for axes of frames */
+	const char *label;		 /* for other axes */
 	const struct profile_process *process;
 	bool many_lines;
-	bool unknown; /* threads: the cost was not measured by thread */
+	bool unknown; /* threads: the cost was not measured per thread */
 };
 
 struct grouping {
@@ -52,12 +52,12 @@ static struct group *group_at(struct grouping *g, uint32_t key)
 	return &g->groups.at[key];
 }
 
-/* On the way through the stacks of a process. A location that is on a stack twice counts once, so `total` is added where a key
- * is met first on the way in. */
+/* The state of a walk over the stacks of a process. A location that is on a stack twice counts once, so `total` is added where
+ * a key first occurs on the path. */
 struct walk {
 	const struct stack_tree *tree;
-	VECTOR(uint32_t) on_path; /* by key: how often it is on the way */
-	VECTOR(uint32_t) path;	  /* the keys of each stack on the way, and how many they are */
+	VECTOR(uint32_t) on_path; /* by key: occurrences on the path */
+	VECTOR(uint32_t) path;	  /* the keys of each stack on the path, followed by their number */
 };
 
 static bool enter_key(struct walk *w, uint32_t key)
@@ -95,7 +95,7 @@ static void leave(struct walk *w)
 		w->on_path.at[w->path.at[--w->path.count]]--;
 }
 
-/* Depth first, without recursion: a stack is left when its last child has been. */
+/* Depth first, without recursion: leaves a stack after its last child. */
 static bool walk_all(struct grouping *g, struct walk *w)
 {
 	const struct stack_tree *t = w->tree;
@@ -118,7 +118,7 @@ static bool walk_all(struct grouping *g, struct walk *w)
 	}
 }
 
-/* Every stack counts, also if it has nothing of the cost: it may have calls. */
+/* Every stack counts, even if its cost is 0: it may have calls. */
 static struct stack_amount amount_of(const struct selection *s, const struct entry *e)
 {
 	struct stack_amount a = stack_amount_of_measures(s, &e->m);
@@ -138,7 +138,7 @@ static bool add_own(struct grouping *g, const struct entry *e)
 	return group;
 }
 
-/* An axis that is no part of a stack: what it has itself is all that it has. */
+/* For an axis that is not part of a stack, self equals total. */
 static void add_whole(const struct grouping *g, struct group *group, const struct entry *e)
 {
 	const struct stack_amount a = amount_of(&g->selection, e);
@@ -203,9 +203,19 @@ static bool add_types(struct grouping *g)
 	return done;
 }
 
-static const char *tag_words(const struct grouping *g, const struct entry *e, struct arena *arena)
+static const char *language_of_entry(const struct grouping *g, const struct entry *e)
+{
+	const struct location *owner = stack_owner(g->locations, e->process, e->site->node);
+
+	return owner && owner->frame.language ? owner->frame.language : "";
+}
+
+/* The entry's name on a text axis; "": none. */
+static const char *entry_words(const struct grouping *g, const struct entry *e, struct arena *arena)
 {
 	switch (g->by) {
+	case AXIS_LANGUAGE:
+		return language_of_entry(g, e);
 	case AXIS_POOL:
 		return profile_tag_pool(e->process, e->site->tag);
 	case AXIS_LABEL:
@@ -215,12 +225,13 @@ static const char *tag_words(const struct grouping *g, const struct entry *e, st
 	}
 }
 
-/* What the program called it, by path, pool or labels, whatever the process. */
-static bool add_tags(struct grouping *g)
+/* Groups by tag path, pool, labels or language, across processes. */
+static bool add_words(struct grouping *g)
 {
-	const char *none = g->by == AXIS_POOL	 ? "(no pool)"
-			   : g->by == AXIS_LABEL ? "(no label)"
-						 : "(no tag)";
+	const char *none = g->by == AXIS_POOL	    ? "(no pool)"
+			   : g->by == AXIS_LABEL    ? "(no label)"
+			   : g->by == AXIS_LANGUAGE ? "(not known)"
+						    : "(no tag)";
 	const struct selection *s = &g->selection;
 	AUTO(intern_release) struct intern paths = INTERN_INIT;
 	bool done = true;
@@ -228,7 +239,7 @@ static bool add_tags(struct grouping *g)
 	for (size_t i = 0; i < s->count && done; i++) {
 		const struct entry *e = &s->entries[i];
 		AUTO(arena_release) struct arena scratch = ARENA_INIT;
-		const char *path = tag_words(g, e, &scratch);
+		const char *path = entry_words(g, e, &scratch);
 		struct intern_entry *known =
 			path ? intern_entry(&paths, span_of(path, strlen(path))) : NULL;
 		struct group *group;
@@ -249,7 +260,7 @@ static bool add_tags(struct grouping *g)
 	return done;
 }
 
-/* Threads and sizes: a site is split into its parts. */
+/* Threads and sizes: splits each site into its parts. */
 static int add_split(struct grouping *g, struct error *error)
 {
 	struct arena *arena = &g->result->arena;
@@ -283,8 +294,8 @@ static int collect(struct grouping *g, struct error *error)
 		done = add_stacks(g);
 	else if (g->by == AXIS_TYPE)
 		done = add_types(g);
-	else if (g->by == AXIS_TAG || g->by == AXIS_POOL || g->by == AXIS_LABEL)
-		done = add_tags(g);
+	else if (g->by != AXIS_PROCESS)
+		done = add_words(g);
 	else
 		for (size_t i = 0; i < s->count && done; i++)
 			done = add_process(g, &s->entries[i]);
@@ -319,7 +330,7 @@ static int compare_groups(const void *left, const void *right, void *context)
 	return a->process < b->process ? -1 : a->process > b->process;
 }
 
-/* Groups that nothing was counted in go away; the rest by weight. */
+/* Drops empty groups and sorts the rest by weight. */
 static void order(struct grouping *g)
 {
 	size_t kept = 0;
@@ -354,7 +365,7 @@ enum group_column {
 	GROUP_COLUMNS,
 };
 
-/* What a frame is called on the axis, alone and for people with its location. */
+/* A frame's name on the axis: alone, and for people with its source location. */
 static void name_frame(struct arena *arena, enum axis_id by, const struct location *location,
 		       const char **ret_key, const char **ret_shown)
 {
@@ -492,16 +503,15 @@ static int check_axis(enum axis_id by, enum axis_id usual, const struct query *q
 {
 	if (usual == AXIS_TYPE && by != AXIS_TYPE)
 		return error_set(error,
-				 "the view types is by type: --by %s goes with --view functions",
+				 "the view types groups by type: use --view functions for --by %s",
 				 axis_rows[by].name);
 	if (by == AXIS_SITE)
-		return error_set(error, "sites have a view of their own: --view sites");
-	if (query->against && !axis_rows[by].of_frames && by != AXIS_TYPE && by != AXIS_TAG &&
-	    by != AXIS_POOL && by != AXIS_LABEL)
+		return error_set(error, "sites have their own view: --view sites");
+	if (query->against && (by == AXIS_THREAD || by == AXIS_SIZE || by == AXIS_PROCESS))
 		return error_set(
 			error,
 			"recordings have no %s in common: compare by function, line, file, module, "
-			"type, tag, label or pool",
+			"type, language, tag, label or pool",
 			axis_rows[by].plural);
 	return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `growth`: how fast each site grows, and whether it ever stops, as far as the snapshots
- * tell. How it is judged stands in trend.h.
+ * The view `growth`: how fast each site grows, and whether it is bounded, judged from the snapshots.
+ * trend.h explains the method.
  *
- * Growing sites come first, the fastest at the top; then what is bounded, by what it holds. Sites that
- * cannot be judged are a number, not rows: there is nothing to say about each.
+ * Growing sites come first, fastest first; then bounded ones, by live bytes. Sites without a verdict
+ * are only counted, because there is nothing to say about each.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +51,8 @@ struct maker {
 	struct selection selection;
 	VECTOR(struct site_trend) list;
 	size_t verdicts[TREND_GROWING + 1];
-	struct growth growth; /* of all processes */
-	struct trend time;    /* of the process that was judged from most moments */
+	struct growth growth; /* over all processes */
+	struct trend time;    /* of the process with the most snapshots */
 };
 
 static int compare_trends(const void *left, const void *right)
@@ -71,7 +71,7 @@ static int compare_trends(const void *left, const void *right)
 	return a->entry < b->entry ? -1 : 1; /* by process and site */
 }
 
-/* The process is through. Of a part of its sites the heap says nothing. */
+/* Ends a process. The heap's trend says nothing about a filtered subset of its sites. */
 static void close_process(struct maker *m, const struct trends *trends, struct growth *growth)
 {
 	if (!filters_are_finer_than_processes(&m->query->filters))
@@ -83,7 +83,7 @@ static void close_process(struct maker *m, const struct trends *trends, struct g
 	*growth = (struct growth){ 0 };
 }
 
-/* Entries come process by process. */
+/* Entries are ordered by process. */
 static bool judge_all(struct maker *m)
 {
 	const struct selection *s = &m->selection;
@@ -123,7 +123,7 @@ static uint64_t not_below_0(int64_t bytes)
 	return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* 95 % of the slopes that fit are between the slowest and the fastest; what is an estimate wavers by that already. */
+/* slowest and fastest are the 95 % confidence interval of the slope, which includes the variation of estimates. */
 static struct result_value slope(const struct trend *t, bool estimate)
 {
 	const double widths = 2 * 1.96;
@@ -264,11 +264,12 @@ static void fill_head(struct maker *m)
 static int check(const struct query *query, struct error *error)
 {
 	if (query->at.kind || query->minus.kind || query->has_cost)
-		return error_set(error, "--cost, --at and --minus do not go with the view growth: "
-					"it looks at all snapshots");
+		return error_set(error, "--cost, --at and --minus cannot be combined with the view "
+					"growth: it examines all snapshots");
 	if (query->filters.thread)
-		return error_set(error, "--thread does not go with the view growth: what is kept "
-					"over time is kept for sites, not for threads");
+		return error_set(error,
+				 "--thread cannot be combined with the view growth: data over "
+				 "time is kept per site, not per thread");
 	return 0;
 }
 

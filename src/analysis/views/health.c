@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `health`: how far the numbers can be trusted. Everything that was counted as lost, cut or
- * unknown, with what it means for the reader; what the recorder itself took; and modules that could
- * not name their frames.
+ * The view `health`: how reliable the numbers are. Everything that was counted as lost, truncated or
+ * unknown, with its meaning for the user; the recorder's own memory; and modules that could not name
+ * their frames.
  *
- * Other views say what concerns the rows they show; this one looks at every stack there is, which
- * is why it may take longer than they do.
+ * Other views report only what concerns their rows; this one visits every stack, so it may take
+ * longer.
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ struct maker {
 	const struct profile *profile;
 	const bool *wanted;
 	VECTOR(struct result_value) values;
-	uint64_t lost; /* kinds of things */
+	uint64_t lost; /* number of kinds of loss */
 	bool failed;
 };
 
@@ -51,13 +51,13 @@ static void add_notes(struct maker *m, uint64_t process, const char *about,
 	}
 }
 
-/* Asks for the names of every stack, so that what has none is known. */
+/* Symbolizes every stack, to find frames without a name. */
 static bool name_everything(const struct maker *m, struct locations *locations)
 {
 	for (size_t i = 0; i < m->profile->process_count; i++) {
 		const struct profile_process *p = &m->profile->processes[i];
 
-		/* Callers have smaller numbers: every node is some stack's innermost frame. */
+		/* Every node is a stack, so its innermost frame is enough. */
 		for (uint32_t n = 1; m->wanted[i] && n < p->node_count; n++)
 			if (!locations_of(locations, p, (node_id){ n }).at)
 				return false;
@@ -65,7 +65,7 @@ static bool name_everything(const struct maker *m, struct locations *locations)
 	return true;
 }
 
-/* What was in the process' memory and is not in the recording. */
+/* Memory of the process that is not in the recording. */
 static void add_coverage(struct maker *m, const struct profile_process *p)
 {
 	struct coverage c = coverage_of_process(m->profile, p);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `history`: what the heaviest sites held at every snapshot, one series for each.
+ * The view `history`: the live bytes of the heaviest sites at every snapshot, one series per site.
  *
- * The moments are the snapshots, the peak and the end of all processes together; if there are more than a picture needs,
- * some of them evenly. At a moment a site holds what its process' last moment until then said; before the first and, where
- * several processes are shown, after the end of its process, nothing. Which sites are the heaviest is the question's cost.
+ * The moments are the snapshots, the peak and the end of all processes together, thinned evenly if there are more than a
+ * chart needs. At a moment, a site has the value of its process' latest moment up to then; 0 before the first one and,
+ * with several processes, after the end of its process. The query's cost determines the heaviest sites.
  */
 #include <stdlib.h>
 
@@ -46,10 +46,10 @@ static int compare_times(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* The peak and the end of each process, beside its snapshots. */
+/* The peak and the end of each process, in addition to its snapshots. */
 enum { OTHER_MOMENTS = 2 };
 
-/* The recording's time, as in the view timeline. */
+/* Time since the start of the recording, as in the view timeline. */
 static int64_t time_of(const struct profile_process *p, uint64_t at_ns)
 {
 	return (int64_t)MIN(saturating_add(p->started_offset_ns, at_ns), (uint64_t)INT64_MAX);
@@ -82,14 +82,14 @@ static bool choose_moments(struct maker *m)
 	return true;
 }
 
-/* Where several processes are shown, an ended one holds nothing. */
+/* With several processes, one that has ended has no live memory. */
 static bool is_over(const struct maker *m, const struct profile_process *p, int64_t at_ns)
 {
 	return m->profile->process_count > 1 && p->end != PROFILE_RUNNING &&
 	       at_ns > time_of(p, p->duration_ns);
 }
 
-/* Takes the snapshots until then into `live`, which is by site id; gives the time of the last one. */
+/* Applies the snapshots up to that time to `live` (by site id); returns the time of the last one. */
 static int64_t take_snapshots(const struct profile_process *p, int64_t at_ns, size_t *next,
 			      struct site_live *live)
 {
@@ -157,7 +157,7 @@ static bool follow_all(struct maker *m)
 	return m->values != NULL;
 }
 
-/* How far each of a site's numbers may be off; NULL if nothing is an estimate, or out of memory. */
+/* The standard error of each number of a series; NULL if all are exact, or out of memory. */
 static const float *series_errors(struct maker *m, const struct entry *e, const int64_t *series)
 {
 	float *errors = e->site->numbers.samples
@@ -232,8 +232,8 @@ struct result *analyse_history(const struct profile *profile, struct locations *
 	struct maker m = { .profile = profile, .locations = locations, .query = query };
 
 	if (query->filters.thread) {
-		error_set(error, "--thread does not go with the view history: what is kept over "
-				 "time is kept for sites, not for threads");
+		error_set(error, "--thread cannot be combined with the view history: data over "
+				 "time is kept per site, not per thread");
 		return NULL;
 	}
 	if (selection_make(&m.selection, profile, locations, query, ask, error) < 0)

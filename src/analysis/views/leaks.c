@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `leaks`: what was not freed at exit, with how old it was then. Whether the program could still
- * reach it is not known, so nothing is called leaked.
+ * The view `leaks`: memory not freed at exit, with its age then. It is unknown whether the program could
+ * still reach it, so nothing is called leaked.
  *
- * Of a process that was still running the rows say "live".
+ * The rows of a process that was still running say "live".
  */
 #include "analysis/query/site_table.h"
 #include "base/checked.h"
 #include "model/ages.h"
 #include "util/cleanup.h"
 
-/* Of the selected sites by age. False if out of memory. */
+/* Sums the blocks and bytes of the selected sites by age. False if out of memory. */
 static bool add_ages(const struct selection *s, uint64_t bytes[TIME_CLASSES],
 		     struct time_class blocks[TIME_CLASSES])
 {
@@ -51,7 +51,7 @@ static void say_age(struct sentences *sentences, const struct selection *s)
 	struct words w = { 0 };
 
 	if (s->slots || s->asked.kind != MOMENT_END || s->change)
-		return; /* ages are of whole sites, at the end */
+		return; /* ages are known for whole sites, at the end */
 	if (!add_ages(s, bytes, blocks))
 		sentences->failed = true;
 	time_classes_tell(sentences, "ages", blocks);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `lifetimes`: how long blocks lived, over all and by site.
+ * The view `lifetimes`: how long blocks lived, overall and by site.
  *
- * Sites with the most blocks that were freed within a millisecond come first: that is where time goes
- * into asking for memory and giving it back. Classes are powers of two of milliseconds; for people
- * two of them make one bar.
+ * Sites with the most blocks freed within a millisecond come first: that is where allocating and
+ * freeing costs time. Classes are powers of two in milliseconds; text output merges two into one bar.
  */
 #include <math.h>
 #include <stdio.h>
@@ -52,7 +51,7 @@ static uint64_t brief_frees(const struct selection *s, const struct entry *e)
 	return counts[0].count;
 }
 
-/* "4.0 - 16.0 ms": classes from `first` to before `end`. */
+/* "4.0 - 16.0 ms": the classes in [first, end). */
 static const char *bar_label(struct arena *arena, unsigned first, unsigned end)
 {
 	if (first == 0)
@@ -72,7 +71,7 @@ static void say_bar(struct sentences *sentences, const char *label, struct time_
 	uint64_t count = class.count;
 	struct arena *arena = &sentences->result->arena;
 	char bar[BAR_CHARACTERS + 1] = { 0 };
-	/* The smallest number still has a mark. */
+	/* Even the smallest count gets one character. */
 	size_t length = largest ? (size_t)((double)count / (double)largest * BAR_CHARACTERS) : 0;
 	struct words w = { 0 }, more = { 0 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of `heapgauge list`: what each process holds, and who asked for most of it. The peak, the calls and what the
- * recorder takes are for programs. A problem is a value of the row, and a note for people.
+ * The table of `heapgauge list`: the live memory of each process and its top site. The peak, the calls and the
+ * recorder's memory are for machine formats. A problem is a value of the row, and a note for people.
  *
- * Owns its result, and rows and notes until they belong to it.
+ * Owns its result; also rows and notes until they are moved into it.
  */
 #include "analysis/views/listing.h"
 
@@ -88,7 +88,7 @@ static int fill_numbers(struct listing *listing, const struct listed *one, struc
 			error);
 }
 
-/* A service that was given a folder for its profile, and has none there, is known before it is killed. */
+/* Warns before a service is killed that has a folder for its profile but no profile in it. */
 static void note_unkept(struct listing *listing, const struct listed *one)
 {
 	const struct profile_process *process = &one->profile->processes[0];
@@ -140,12 +140,11 @@ const struct result *listing_end(struct listing *listing, size_t hidden, struct 
 		add_note(listing, 0,
 			 "no process here is recorded: start one with 'heapgauge record PROGRAM'");
 	if (hidden)
-		add_note(
-			listing, hidden,
-			hidden == 1
-				? "process may not be looked into: whether it is recorded is not known"
-				: "processes may not be looked into: whether they are recorded is not known; "
-				  "root may look into more");
+		add_note(listing, hidden,
+			 hidden == 1
+				 ? "process cannot be read: it is not known whether it is recorded"
+				 : "processes cannot be read: it is not known whether they are "
+				   "recorded; root can read more");
 	result->view = "list";
 	result->table = (struct result_table){
 		.name = "processes",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes side by side, each from a profile of its own: `heapgauge list`. Rows are added one at a time, so that only one
- * profile has to be there at once.
+ * Processes side by side, each from its own profile: `heapgauge list`. Rows are added one at a time, so that only one
+ * profile is in memory at once.
  */
 #ifndef ANALYSIS_VIEWS_LISTING_H
 #define ANALYSIS_VIEWS_LISTING_H
@@ -14,11 +14,11 @@
 
 struct listed {
 	pid_t pid;
-	const char *program, *command, *container; /* NULL: not known, or in none */
-	const struct profile *profile; /* its first process counts; NULL: `problem` says why */
+	const char *program, *command, *container; /* NULL: unknown, or no container */
+	const struct profile *profile; /* its first process is used; NULL: `problem` says why */
 	struct locations *locations;
-	const char *mode; /* how it is recorded now; NULL: as its numbers say */
-	const char *kept; /* where its profile is: "collector", "file", "memory"; NULL: not known */
+	const char *mode; /* its current recording mode; NULL: derived from its numbers */
+	const char *kept; /* storage of its profile: "collector", "file", "memory"; NULL: unknown */
 	const char *problem; /* NULL: none */
 };
 
@@ -28,10 +28,10 @@ struct listing;
 struct listing *listing_new(void);
 void listing_free(struct listing *listing);
 
-/* Keeps nothing of what it is given. -1 with the error set, and nothing added. */
+/* Copies what it needs. On failure returns -1 with the error set, and adds nothing. */
 int listing_add(struct listing *listing, const struct listed *one, struct error *error);
 
-/* hidden: processes that could not be looked into. The result is the listing's. NULL with the error set if out of memory. */
+/* hidden: number of unreadable processes. The listing owns the result. NULL with the error set if out of memory. */
 const struct result *listing_end(struct listing *listing, size_t hidden, struct error *error);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `memory`: the balance sheet. Where a process' memory was, from what the program asked for
- * to what the kernel counts. Its lines add up; what does not is a line of its own.
+ * The view `memory`: the balance sheet of a process, from the bytes that the program requested to those that the kernel counts.
+ * Its lines add up; any difference is a line of its own.
  *
- * For people it is one moment of the largest process: the last that was looked at, or the nearest to
- * --at, and how far that is away. For machines every moment that was kept, one row each.
+ * Text output shows one moment of the largest process: the last memory sheet, or the nearest to --at, with its distance. Machine
+ * formats have one row per sheet.
  *
- * Resident and requested are different things: a program may ask for pages that it never touches.
- * Which part of the resident memory is whose was found out when it was read (collect/process/sheet.c); what was not is "unknown".
+ * Resident and requested memory differ: a program may request pages that it never touches. collect/process/sheet.c attributed the
+ * resident memory when it read it; the unattributed part is "unknown".
  */
 #include <math.h>
 
@@ -20,17 +20,17 @@
 #include "util/cleanup.h"
 #include "util/units.h"
 
-/* A kept row with what is derived from it. */
+/* A memory sheet with derived values. */
 struct sheet {
 	uint32_t pid;
 	uint64_t at_ns; /* since the start of the recording */
 	struct profile_memory m;
-	uint64_t rest_bytes; /* of the RSS, in no class */
-	/* Of estimates: of what is live, its rounding, and what is the RSS less both. */
+	uint64_t rest_bytes; /* part of the RSS in no class */
+	/* Standard errors of estimates: of live bytes, of rounding, and of the RSS minus both. */
 	float live_error, slack_error, rest_error;
 };
 
-/* Numbers that are made of what the kernel counts and what is live. */
+/* The standard error of numbers derived from live bytes. */
 static float error_of(const struct sheet *s, size_t offset)
 {
 	if (offset == offsetof(struct sheet, m.live_bytes))
@@ -50,7 +50,7 @@ static float error_of(const struct sheet *s, size_t offset)
 	}
 #define KEPT(name) NUMBER(#name, m.name)
 
-/* The words are the same as in the summary. */
+/* The names match those in the summary. */
 static const struct source_column columns[] = {
 	{ { "at_ns", NULL, UNIT_NS }, FROM_U64, offsetof(struct sheet, at_ns), VARIANCE_NONE },
 	{ { "pid", NULL, UNIT_ID }, FROM_U32, offsetof(struct sheet, pid), VARIANCE_NONE },
@@ -78,7 +78,7 @@ static const struct source_column columns[] = {
 	KEPT(cgroup_limit_bytes),
 };
 
-/* Null where the sheet has no parts. */
+/* Parts are null if the sheet has none. */
 static bool is_part(size_t offset)
 {
 	return offset >= offsetof(struct sheet, m.mapped_bytes) &&
@@ -102,7 +102,7 @@ static struct sheet make_sheet(const struct profile_process *p, struct profile_m
 	return s;
 }
 
-/* The moment that people see: nearest to the one asked for. */
+/* The time that text output shows: the sheet nearest to it is used. */
 static uint64_t wanted_ns(const struct profile_process *p, struct moment at)
 {
 	switch (at.kind) {
@@ -142,7 +142,7 @@ static void add_aligned(struct sentences *s, const char *label, struct words *w,
 		s->list.at[s->list.count - 1].aligned = true;
 }
 
-/* What the program mapped is there as far as it was touched. */
+/* Mappings are resident as far as they were touched. */
 static const char *mapped_meaning(struct sentences *s, const struct sheet *t)
 {
 	const char *text = "the program's own mmap";
@@ -160,14 +160,14 @@ static void say_sheet(struct sentences *s, const struct sheet *t)
 	const struct {
 		const char *label;
 		uint64_t bytes;
-		bool always; /* also if it is 0 */
+		bool always; /* even if it is 0 */
 		bool known;
 		const char *meaning;
 		float error;
 	} lines[] = {
 		{ "requested", m->live_bytes, true, true, "allocated and not freed",
 		  t->live_error },
-		{ "+ rounding", m->slack_bytes, true, true, "usable beyond what was asked for",
+		{ "+ rounding", m->slack_bytes, true, true, "usable beyond the requested size",
 		  t->slack_error },
 		{ "- untouched", m->untouched_bytes, false, parts,
 		  m->swap_bytes ? "of these: never written, or swapped out"
@@ -177,14 +177,14 @@ static void say_sheet(struct sentences *s, const struct sheet *t)
 		  m->mapped_untouched_bytes || (!parts && m->map_live_bytes), parts,
 		  mapped_meaning(s, t), 0 },
 		{ "+ held", m->beyond_bytes, true, parts,
-		  "by the allocator: freed and not given back, headers, never handed out",
+		  "by the allocator: free and not returned, headers, never allocated",
 		  t->rest_error },
 		{ "+ inherited", m->inherited_bytes, false, parts,
-		  "by fork: there before its own first allocation", 0 },
-		{ "+ static data", m->static_bytes, false, parts, "variables that begin as zero",
-		  0 },
+		  "by fork: present before its first allocation", 0 },
+		{ "+ static data", m->static_bytes, false, parts,
+		  ".bss (zero-initialized variables)", 0 },
 		{ "+ not recorded", m->unrecorded_bytes, true, parts,
-		  "explained by no allocation or mmap that was recorded", 0 },
+		  "not in any recorded allocation or mapping", 0 },
 		{ "= private", m->private_bytes, true, true, "heap and other anonymous memory", 0 },
 		{ "+ stacks", m->stack_bytes, true, true, "of all threads", 0 },
 		{ "+ files", m->file_bytes, true, true, "programs, libraries, mapped files", 0 },
@@ -192,7 +192,7 @@ static void say_sheet(struct sentences *s, const struct sheet *t)
 		{ "+ recorder", m->own_bytes, true, true, "what recording costs", 0 },
 		{ "+ rest", t->rest_bytes, false, true, "in no class", 0 },
 		{ "= RSS", m->rss_bytes, true, true, "resident, as the kernel counts it", 0 },
-		{ "swap", m->swap_bytes, false, true, "not resident any more", 0 },
+		{ "swap", m->swap_bytes, false, true, "no longer resident", 0 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
@@ -224,12 +224,12 @@ static void say_group(struct sentences *s, const struct profile_memory *m)
 		s->list.at[s->list.count - 1].aligned = true;
 }
 
-/* How far the sheet is from the moment that was asked for; of the peak, also by how much less was live. */
+/* The distance of the sheet from the requested moment; for the peak, also the difference in live bytes. */
 static void words_distance(struct words *w, const struct profile_process *p,
 			   const struct sheet *sheet, struct moment at)
 {
 	uint64_t wanted = wanted_ns(p, at);
-	const char *name = at.kind == MOMENT_PEAK ? "the peak" : "what was asked for";
+	const char *name = at.kind == MOMENT_PEAK ? "the peak" : "the requested moment";
 
 	if (wanted == UINT64_MAX) {
 		wanted = saturating_add(p->started_offset_ns, p->duration_ns);
@@ -259,7 +259,7 @@ static bool say_all(struct result *result, const struct profile *profile,
 
 	words_headline(&w, result, profile);
 	if (!p || !nearest_sheet(p, wanted_ns(p, at), &sheet)) {
-		words_text(&w, "not known where the memory was: it ended before it was looked at");
+		words_text(&w, "not known where the memory was: it ended before it was observed");
 		sentences_add(&s, NULL, &w, NULL);
 		return sentences_end(&s);
 	}
@@ -287,7 +287,7 @@ static void put_row(struct result_value *values, const struct sheet *sheet)
 	}
 }
 
-/* Every sheet, or of each process the nearest to the moment that was asked for. */
+/* All sheets, or for each process the one nearest to the requested moment. */
 static bool fill_table(struct result *result, const struct profile *profile, const bool *wanted,
 		       struct moment at)
 {
@@ -325,7 +325,7 @@ static bool fill_table(struct result *result, const struct profile *profile, con
 	return true;
 }
 
-/* snap:N is a time, once the recording says which. */
+/* Resolves snap:N to a time. */
 static int settle_moment(const struct profile *profile, struct moment *at, struct arena *scratch,
 			 struct error *error)
 {

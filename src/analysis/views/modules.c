@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `modules`: the programs and libraries whose code is on a stack, by their build-ids, and how far their frames
- * could be named. Like `health` it looks at every frame there is, which is why it may take longer than others.
+ * The view `modules`: the programs and libraries with code on a stack, by build-id, and how many of their frames have
+ * names. Like `health` it visits every frame, so it may take longer than other views.
  *
- * A module that is in several processes is one row if path and build-id are the same.
+ * A module in several processes is one row if path and build-id are equal.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static bool is_same(const struct profile_module *a, const struct profile_module 
 		memcmp(a->build_id.data, b->build_id.data, a->build_id.size) == 0);
 }
 
-/* The row of the module, SIZE_MAX if out of memory. */
+/* The module's row, created on first use; SIZE_MAX if out of memory. */
 static size_t row_of(struct maker *m, const struct profile_module *module)
 {
 	for (size_t i = 0; i < m->rows.count; i++)

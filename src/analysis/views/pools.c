@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `pools`: one row for each allocator of the program's own, that is for each name of a pool in each process, with what
- * is live in it, the most that ever was, and all that went through it. Filters of stacks and threads leave out blocks; the most
- * that was live is known of whole pools only, and is then not shown.
+ * The view `pools`: one row per custom allocator, that is per pool name and process, with its live bytes, their maximum, and
+ * the total allocated from it. Filters on stacks and threads exclude blocks; the maximum is known only for whole pools, and is
+ * then not shown.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ struct pool_row {
 	const struct profile_process *process;
 	const char *name;
 	uint64_t pools, most_bytes;
-	int64_t cost; /* by which they are sorted */
+	int64_t cost; /* sort key */
 	struct site_numbers sums;
 };
 
@@ -74,7 +74,7 @@ static bool add_entry(struct pools_view *v, const struct entry *e)
 	return true;
 }
 
-/* What is known of the name as a whole; a pool that gave out nothing has no row. */
+/* Adds what is known for the whole name; a pool without allocations has no row. */
 static void add_names(struct pools_view *v, const struct profile_process *p)
 {
 	for (uint32_t i = 1; i < profile_tag_count(p); i++) {

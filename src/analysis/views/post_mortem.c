@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last state of processes that are gone, in sentences for people and rows for programs: what each held, against which
- * limit, who asked for it, and how much of it was new. The answer first: the newest is told first, and of the others there
- * is a line each.
+ * The last state of processes that have ended, as sentences for people and rows for machine formats: what each held, its
+ * memory limit, its top site, and how much of it was new. The newest comes first and in detail; the others get one line
+ * each.
  *
- * Owns its result, and rows and sentences until they belong to it.
+ * Owns its result; also rows and sentences until they are moved into it.
  */
 #include "analysis/views/post_mortem.h"
 
@@ -91,7 +91,7 @@ static struct result_value keep(struct post_mortems *m, const char *text)
 
 /* ---- numbers ---- */
 
-/* How much of what it held was how young at most: the least age below which most of it is, 0 if that is no news. */
+/* The smallest age below which most of the live bytes are, and those bytes; 0 if most of them are old. */
 struct young {
 	uint64_t bytes, within_ms;
 };
@@ -121,7 +121,8 @@ static int find_young(const struct profile_process *process, struct young *ret)
 		qsort(sorted, count, sizeof *sorted, compare_ages);
 	for (size_t i = 0; i < count; i++) {
 		bytes = saturating_add(bytes, sorted[i].bytes);
-		/* Of several with the same age, all. Three quarters are most of it; more than half of its life is no news. */
+		/* Include all entries of equal age. Most means three quarters; an age above half of the lifetime is no
+		 * news. */
 		if (i + 1 < count && sorted[i + 1].high_ms == sorted[i].high_ms)
 			continue;
 		if (sorted[i].high_ms > process->duration_ns / 2000000)
@@ -158,7 +159,7 @@ static int fill_row(struct post_mortems *m, const struct post_mortem *one, struc
 			error);
 }
 
-/* ---- words ---- */
+/* ---- text ---- */
 
 static void say_end(struct post_mortems *m, const struct post_mortem *one,
 		    const struct result_value *row)
@@ -201,7 +202,7 @@ static void say_state(struct post_mortems *m, const struct post_mortem *one,
 	sentences_add(&m->sentences, "next", &next, NULL);
 }
 
-/* What the control group and the kernel tell beside the profile. */
+/* What the control group and the kernel report in addition to the profile. */
 static void say_group(struct post_mortems *m, const struct post_mortem *one,
 		      const struct result_value *row)
 {
@@ -294,8 +295,8 @@ const struct result *post_mortems_end(struct post_mortems *m, const char *folder
 	if (m->count == 0) {
 		struct words w = { 0 };
 
-		words_text(&w, arena_printf(&result->arena, "nobody in %s was killed or crashed",
-					    folder));
+		words_text(&w, arena_printf(&result->arena,
+					    "no process in %s was killed or crashed", folder));
 		sentences_add(&m->sentences, NULL, &w, NULL);
 	}
 	if (m->count > m->shown)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why processes are gone, from the profiles that they left: `heapgauge post-mortem`. Each is added with what others know of
- * its end; only one profile has to be there at once.
+ * Why processes ended, from the profiles they left: `heapgauge post-mortem`. Each is added with external evidence about its
+ * end; only one profile is in memory at once.
  */
 #ifndef ANALYSIS_VIEWS_POST_MORTEM_H
 #define ANALYSIS_VIEWS_POST_MORTEM_H
@@ -12,41 +12,41 @@
 
 enum post_mortem_cause {
 	CAUSE_UNKNOWN,
-	CAUSE_OOM,	  /* the kernel's log says so */
-	CAUSE_OOM_NEARBY, /* the OOM killer killed in its control group since it began */
+	CAUSE_OOM,	  /* according to the kernel log */
+	CAUSE_OOM_NEARBY, /* the OOM killer struck in its control group since the group began */
 };
 
 struct post_mortem {
-	const char *path;	       /* of the profile */
-	const char *again;	       /* what to type to ask about it */
-	const char *problem;	       /* why it cannot be read; NULL: it can */
-	const struct profile *profile; /* its first process counts; NULL with a problem */
+	const char *path;	       /* path of the profile */
+	const char *again;	       /* the command for further queries */
+	const char *problem;	       /* why it cannot be read; NULL: it can be */
+	const struct profile *profile; /* its first process is used; NULL with a problem */
 	struct locations *locations;
 	enum post_mortem_cause cause;
-	const char
-		*ended; /* when, for people: of the kill, or when it was last seen; NULL: unknown */
-	uint64_t ended_real_ns; /* the same; 0: unknown */
+	const char *ended;	/* for people: time of the kill, or when last seen; NULL: unknown */
+	uint64_t ended_real_ns; /* the same as a number; 0: unknown */
 	uint64_t limit_bytes;	/* of its control group; 0: none */
-	uint64_t oom_kills;	/* in its control group since it began; UINT64_MAX: not known */
+	uint64_t oom_kills;	/* in its control group since it began; UINT64_MAX: unknown */
 	struct post_mortem_pressure {
-		uint64_t some_ns, full_ns; /* that some or all tasks waited for memory ... */
-		uint64_t within_ns; /* ... in so long until now; 0: not known, or too long ago */
-		bool of_group;	    /* else of the machine */
+		uint64_t some_ns, full_ns; /* time that some or all tasks waited for memory ... */
+		uint64_t within_ns; /* ... within this period until now; 0: unknown, or too old */
+		bool of_group;	    /* else of the whole machine */
 	} pressure;
 	const char *group, *host;
 };
 
 struct post_mortems;
 
-/* shown: how many are told in sentences. NULL if out of memory. */
+/* shown: the number of processes to report in sentences. NULL if out of memory. */
 struct post_mortems *post_mortems_new(size_t shown);
 void post_mortems_free(struct post_mortems *post_mortems);
 
-/* Keeps nothing of what it is given. 1 if sentences report it, else 0; -1 with the error set. */
+/* Copies what it needs. Returns 1 if it is reported in sentences, else 0; -1 with the error set. */
 int post_mortems_add(struct post_mortems *post_mortems, const struct post_mortem *one,
 		     struct error *error);
 
-/* running: processes that have a profile in the folder and live. The result is the post_mortems'. NULL if out of memory. */
+/* running: number of live processes with a profile in the folder. `post_mortems` owns the result. NULL if out of
+ * memory. */
 const struct result *post_mortems_end(struct post_mortems *post_mortems, const char *folder,
 				      size_t running, struct error *error);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `processes`: who started whom, with what each did.
+ * The view `processes`: the process tree, with the numbers of each process.
  *
- * The parent is the process that had the parent's number when the child began. A program that became
- * another one by exec is the parent of what it became: it is the same process, but its memory is not.
- * If there are more than the limit allows, the heaviest are shown, each with its parents.
+ * The parent is the process that had the parent's pid when the child started. A program that called
+ * exec is the parent of the new program: the process is the same, but its memory is not. If there are
+ * more processes than the limit allows, the heaviest are shown, each with its ancestors.
  */
 #include <stdlib.h>
 
@@ -19,12 +19,12 @@ struct family {
 	struct arena arena;
 	const bool *wanted;
 	size_t wanted_count;
-	uint32_t *by_pid; /* indices, by pid and start */
-	uint32_t *parent; /* by index; always a lesser one */
-	uint32_t *first;  /* by index: the first that it started */
-	uint32_t *next;	  /* by index: the next that its parent started */
-	uint32_t root;	  /* the first without a parent */
-	uint64_t *weight; /* by index: the highest peak of it and of what it started */
+	uint32_t *by_pid; /* indices, sorted by pid and start */
+	uint32_t *parent; /* by index; always smaller */
+	uint32_t *first;  /* by index: its first child */
+	uint32_t *next;	  /* by index: its next sibling */
+	uint32_t root;	  /* the first process without a parent */
+	uint64_t *weight; /* by index: the highest peak in its subtree */
 	bool *shown;
 };
 
@@ -35,10 +35,10 @@ static int compare_pids(const void *left, const void *right, void *context)
 
 	if (all[a].pid != all[b].pid)
 		return all[a].pid < all[b].pid ? -1 : 1;
-	return a < b ? -1 : a > b; /* processes are in the order of their start */
+	return a < b ? -1 : a > b; /* processes are ordered by start */
 }
 
-/* The last process of that pid before the index. */
+/* The last process with that pid before the index. */
 static uint32_t find_before(const struct family *f, uint32_t pid, uint32_t index)
 {
 	const struct profile_process *all = f->profile->processes;
@@ -66,7 +66,7 @@ static uint32_t find_parent(const struct family *f, uint32_t index)
 	return find_before(f, p->ppid, index);
 }
 
-/* From the last to the first, so that children end up in the order of their start. */
+/* Runs backwards, so that children are linked in order of their start. */
 static void link_all(struct family *f)
 {
 	const struct profile_process *all = f->profile->processes;
@@ -125,7 +125,7 @@ static bool family_make(struct family *f, size_t limit)
 	return true;
 }
 
-/* The next in preorder. */
+/* The next node in preorder. */
 static uint32_t step(const struct family *f, uint32_t at)
 {
 	if (f->first[at] != NONE)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sites with their cost, and beside it how often each is called and how fast it grows at this moment. Site ids of a running
- * process are never used again, so that two readings meet by id; a site that was not there before had nothing. But where stacks were
- * given up meanwhile, all ids are others, and there are no rates until the next reading.
+ * Sites with their cost, their current allocation rate and their current growth. Site ids of a running process are never reused, so
+ * that two readings match by id; a site that is new had nothing before. But if stacks were evicted in between, all ids change, and
+ * there are no rates until the next reading.
  *
- * A reading owns its counters and knows nothing of the profile it was made from. Pure otherwise.
+ * A reading owns its counters and does not refer to its profile. Otherwise pure.
  */
 #include "analysis/views/rates.h"
 
@@ -24,7 +24,7 @@ struct counted {
 struct reading {
 	uint64_t at_ns; /* since the start of the process */
 	size_t count;
-	struct counted sites[]; /* by id */
+	struct counted sites[]; /* sorted by id */
 };
 
 struct reading *reading_keep(const struct profile *profile)
@@ -69,9 +69,9 @@ static int compare_sites(const void *left, const void *right)
 	return a->site < b->site ? -1 : a->site > b->site;
 }
 
-/* What a site does now. */
+/* The current activity of a site. */
 struct now {
-	size_t entry; /* of the selection */
+	size_t entry; /* index in the selection */
 	int64_t calls, growth, weight;
 	double calls_error, growth_error;
 };
@@ -96,7 +96,7 @@ static void fill_now(struct now *now, const struct entry *entry, const struct re
 		found = &nothing;
 	now->calls = rate_of((int64_t)saturating_sub(numbers->calls, found->calls), elapsed_ns);
 	now->growth = rate_of((int64_t)(numbers->live_bytes - found->live_bytes), elapsed_ns);
-	/* What was live before may be live now: an upper bound. */
+	/* Blocks may be live in both readings: this is an upper bound. */
 	now->calls_error = rate_error(numbers->calls_variance - found->calls_variance, elapsed_ns);
 	now->growth_error = rate_error(
 		fabs(numbers->live_bytes_variance) + fabs(found->live_bytes_variance), elapsed_ns);
@@ -132,7 +132,7 @@ static struct now *sort_now(struct selection *s, const struct reading *before,
 	return list;
 }
 
-/* The owner of the stack and who called it: many sites have the same owner. NULL if out of memory. */
+/* The owner of the stack and its callers, because many sites have the same owner. NULL if out of memory. */
 static const char *path_label(struct result *result, struct locations *locations,
 			      const struct entry *e)
 {

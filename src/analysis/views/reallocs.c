@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `reallocs`: who grows blocks step by step, and how much was copied because a block could
- * not grow where it was. The factor is all new sizes over all old ones: near 1 means many small
- * steps.
+ * The view `reallocs`: which sites grow blocks incrementally, and how much was copied because a
+ * block could not grow in place. The factor is the sum of new sizes over the sum of old ones: near
+ * 1 means many small steps.
  */
 #include "analysis/query/site_table.h"
 #include "base/checked.h"

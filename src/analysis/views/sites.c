@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Views of sites that are a cost and columns only:
+ * Views of sites that only define a cost and columns:
  *
  *   sites      every stack that allocated, with all its numbers, heaviest at the peak first
- *   peak       who held the memory when there was most of it, and what became of it
- *   temporary  blocks that their thread freed before it allocated again: they could live on the
- *              stack, or be kept and used again
+ *   peak       which sites were live at the peak, and what became of their blocks
+ *   temporary  blocks that their thread freed before its next allocation: they could be on the
+ *              stack, or be reused
  */
 #include "analysis/query/site_table.h"
 

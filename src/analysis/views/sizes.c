@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `sizes`: how much is asked for at a time, and what the allocator's rounding adds to it.
+ * The view `sizes`: the distribution of requested sizes, and the internal fragmentation added by
+ * rounding up.
  *
- * A site that asks for few sizes has them kept exactly, one that asks for many has them by class.
- * Rounding is counted for sites as a whole; of a single size it is known where a site asks for that
- * size alone.
+ * Sites with few sizes have exact sizes, those with many have size classes. Rounding is counted per
+ * site; for a single size it is known only if a site requests that size alone.
  */
 #include <stdlib.h>
 
@@ -132,14 +132,14 @@ static void say_rounding(struct sentences *sentences, const struct size_maker *m
 
 	for (size_t i = 0; i < m->count; i++)
 		known = saturating_add(known, m->groups[i].waste_calls);
-	words_say(&w, "{}, {} on top of the {} asked for; known by size for {} of calls",
+	words_say(&w, "{}, {} on top of the {} requested; known by size for {} of calls",
 		  cost_value(COST_WASTE, sum, 0, false),
 		  value_percent((uint64_t)sum->waste_bytes, (uint64_t)sum->total_bytes),
 		  cost_value(COST_TOTAL, sum, 0, false), value_percent(known, calls));
 	sentences_add(sentences, "rounding", &w, NULL);
 }
 
-/* Only where there are classes: what they stand for. */
+/* Explains size classes, if there are any. */
 static void say_classes(struct sentences *sentences, const struct size_maker *m)
 {
 	uint64_t calls = 0;
@@ -189,7 +189,7 @@ struct result *analyse_sizes(const struct profile *profile, struct locations *lo
 	struct size_maker m = { .query = query };
 
 	if (query->has_axis && query->by != AXIS_SIZE) {
-		error_set(error, "the view sizes lists sizes; --by %s goes with the view functions",
+		error_set(error, "the view sizes groups by size: use --view functions for --by %s",
 			  axis_rows[query->by].name);
 		return NULL;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `snapshots`: the moments that have a name, of all chosen processes by time, each with what was live, the change
- * since the snapshot before it and since the first one of its process. Marks of the program stand between them, without numbers.
+ * The view `snapshots`: the named moments of all selected processes by time, each with its live bytes, the change since the
+ * previous snapshot and since the first one of its process. Events of the program are listed between them, without numbers.
  *
- * SNAP is what --at snap:N takes: snapshots are numbered over all processes, see moments.c.
+ * SNAP is the number for --at snap:N: snapshots are numbered over all processes, see moments.c.
  */
 #include <stdlib.h>
 
@@ -27,12 +27,12 @@
 	X(SNAP_NAME, "name", "NAME", UNIT_TEXT)
 enum snap_column { SNAP_COLUMN_LIST(COLUMN_ID) SNAP_COLUMNS };
 
-/* A snapshot or a mark, on the recording's clock. */
+/* A snapshot or an event, in the recording's time. */
 struct moment_event {
 	uint64_t at_ns;
 	const struct profile_process *process;
-	size_t snapshot;  /* 1 + index; 0: a mark without one */
-	const char *name; /* NULL: a snapshot that nobody asked for */
+	size_t snapshot;  /* 1 + index; 0: an event without a snapshot */
+	const char *name; /* NULL: a periodic snapshot */
 	bool is_snapshot;
 };
 
@@ -51,7 +51,7 @@ static void add_event(struct snaps *s, struct moment_event event)
 	s->failed |= !vector_push(&s->events, event);
 }
 
-/* Every snapshot counts for the numbers; only those with a name are shown. */
+/* Adds all snapshots, because they count for the numbering; only those with a name are shown. */
 static void add_process(struct snaps *s, const struct profile_process *p)
 {
 	uint64_t start = p->started_offset_ns;
@@ -87,14 +87,14 @@ static int compare_events(const void *left, const void *right)
 	return a->snapshot < b->snapshot ? -1 : a->snapshot > b->snapshot;
 }
 
-/* The live bytes of the process' first named snapshot, and of the last one so far. */
+/* The live bytes at the process' first named snapshot, and at the latest one. */
 struct baseline {
 	uint64_t first, last;
 	double first_variance, last_variance;
 	bool begun;
 };
 
-/* What is live at both is in both variances: an upper bound. */
+/* Blocks live at both count in both variances: an upper bound. */
 static struct result_value change_since(uint64_t before, double before_variance,
 					const struct profile_snapshot *snap, double variance)
 {

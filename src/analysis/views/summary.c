@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `summary`: the answer to "what happened?" in a few lines, and for machines the totals of
- * every process.
+ * The view `summary`: an overview in a few lines, and for machine formats the totals of every
+ * process.
  *
- * The sentences are about the process with the highest peak; with several processes a table names
- * the others. The last lines say where to look next. Only the stacks of the heaviest sites are named.
+ * The sentences describe the launched process (after exec, its last program); with several
+ * processes, a table lists them. The last lines suggest next steps. Only the stacks of the heaviest
+ * sites are symbolized.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "base/compiler.h"
 #include "model/estimates.h"
 #include "model/tags.h"
+#include "model/unseen.h"
 
 struct writer_state {
 	struct sentences sentences;
@@ -50,7 +52,7 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 				p->rank ? arena_printf(&s->result->arena, "rank %u, ", p->rank - 1)
 					: "",
 				p->pid, process_end_text(&s->result->arena, p)));
-	/* Since the run's start, as all other times. */
+	/* Since the run's start, like all other times. */
 	words_add(&w, value_ns(saturating_add(p->started_offset_ns, p->duration_ns)));
 	words_text(&w, arena_printf(&s->result->arena, ", %s, ", p->mode));
 	if (p->interval)
@@ -160,6 +162,7 @@ static void say_churn(struct writer_state *s)
 static void say_mapped(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
+	uint64_t arenas = unseen_python_arenas(p);
 	struct words w = { 0 };
 
 	if (!p->mmap_calls)
@@ -167,10 +170,13 @@ static void say_mapped(struct writer_state *s)
 	words_say(&w, "{} at most, {} at the end, in ", value_bytes(p->mmap_peak_bytes),
 		  value_bytes(p->mmap_live_bytes));
 	words_count(&w, p->mmap_calls, " call of mmap", " calls of mmap");
+	if (arenas)
+		words_say(&w, "; up to {} for Python's objects: record --python domains shows them",
+			  value_bytes(arenas));
 	sentences_add(&s->sentences, "mapped", &w, NULL);
 }
 
-/* All of a pool, for the error of what is said of it: with samples it is an estimate. */
+/* Sums a pool, for the standard error of its numbers: they are estimates if sampled. */
 static struct site_numbers sum_pool(const struct profile_process *p, const char *name)
 {
 	struct site_numbers sum = { 0 };
@@ -211,7 +217,7 @@ static void say_pools(struct writer_state *s)
 	sentences_add(&s->sentences, "pools", &w, NULL);
 }
 
-/* "32.5 MiB at 1.95 s, 50.0 ms before the end": of one sheet, as the parts that follow. */
+/* "32.5 MiB at 1.95 s, 50.0 ms before the end": from the same memory sheet as the parts that follow. */
 static void words_sheet(struct words *w, const struct profile_process *p)
 {
 	const struct profile_memory *m = &p->memory;
@@ -222,7 +228,7 @@ static void words_sheet(struct words *w, const struct profile_process *p)
 		words_say(w, ", {} before the end", value_ns(p->duration_ns - m->at_ns));
 	words_say(w, ": live heap {}",
 		  value_part(UNIT_BYTES, m->live_bytes, VARIANCE_BYTES, &p->sums));
-	/* Else a part would be larger than the whole: a reserve that nobody writes to. */
+	/* Otherwise a part would exceed the whole: memory that is reserved but never touched. */
 	if (m->has_parts && m->untouched_bytes > m->live_bytes / 10)
 		words_say(w, ", of which {} was never written to", value_bytes(m->untouched_bytes));
 	words_say(w, ", held by the allocator {}, recorder {}",
@@ -249,7 +255,7 @@ static void say_rss(struct writer_state *s)
 	sentences_add(&s->sentences, "RSS", &w, NULL);
 }
 
-/* glibc's goes without saying. */
+/* glibc is the default and not mentioned. */
 static void say_allocator(struct writer_state *s)
 {
 	const char *name = s->process->allocator;
@@ -301,7 +307,7 @@ static int compare_peaks(const void *left, const void *right)
 	return a < b ? -1 : a > b; /* earlier ones first */
 }
 
-/* Those that were asked for. */
+/* The selected processes. */
 struct picked {
 	const struct profile_process **at; /* in the arena */
 	size_t count;
@@ -324,7 +330,7 @@ static int pick_processes(struct result *result, const struct profile *profile,
 	return 0;
 }
 
-/* The one that was started; if that has become another program, the last that it has become. */
+/* The process that was launched; if it called exec, the last program it became. */
 static const struct profile_process *first_of(const struct picked *picked)
 {
 	const struct profile_process *first = picked->count ? picked->at[0] : NULL;
@@ -335,7 +341,7 @@ static const struct profile_process *first_of(const struct picked *picked)
 	return first;
 }
 
-/* In the order of their start, or the heaviest if there are more than the limit. */
+/* Ordered by start; or the heaviest, if there are more than the limit. */
 static bool fill_table(struct result *result, struct picked *picked, size_t limit)
 {
 	size_t rows = MIN(picked->count, limit);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `tags`: what the program called the things that it does, as a tree.
+ * The view `tags`: the tags set by the program, as a tree.
  *
- * `self` is what was allocated while a tag was the innermost one, `total` adds the tags below it. What has no tag is a row of
- * its own, so that the numbers of the first level add up to the whole. Visits are of the tag itself; bytes for each visit
- * are those of the tag and all below it, since a visit is where they came from.
+ * `self` is what was allocated while a tag was innermost, `total` includes nested tags. Untagged memory is a row of its own,
+ * so that the first level adds up to the whole. Visits are of the tag itself; bytes per visit include nested tags, since the
+ * visit caused them.
  *
- * Shown are the heaviest tags that the limit and the depth leave; to a program, all of them.
+ * Text output shows the heaviest tags within the limit and the depth; machine formats have all.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@
 #include "base/compiler.h"
 #include "util/cleanup.h"
 
-/* The value has the title and the unit of the cost, the share the title. */
+/* The cost defines the title and unit of the value, and the title of the share. */
 #define TAGS_COLUMN_LIST(X)                                                                        \
 	X(TAGS_DEPTH, "depth", NULL, UNIT_ID)                                                      \
 	X(TAGS_SHARE, NULL, "", UNIT_PERCENT)                                                      \
@@ -51,7 +51,7 @@ struct tags_maker {
 	const struct query *query;
 	const struct selection *selection;
 	struct tag_tree tree;
-	uint64_t *weights; /* by node: the most that it or anything below it holds or changes */
+	uint64_t *weights; /* by node: the largest cost or change in its subtree */
 	bool *shown;
 	VECTOR(struct result_value) values;
 	bool failed;
@@ -67,7 +67,7 @@ static int compare_weights(const void *left, const void *right, void *context)
 	return a < b ? -1 : a > b; /* parents first */
 }
 
-/* A parent weighs at least as much as its child and comes before it: no shown tag hangs in the air. */
+/* A parent weighs at least as much as its child and sorts before it, so every shown tag has its parent shown. */
 static bool choose(struct tags_maker *t)
 {
 	size_t count = t->tree.count, kept = 0;
@@ -105,7 +105,7 @@ static struct result_value bytes_of(uint64_t number, double variance)
 	return value_estimate(value_bytes(number), variance);
 }
 
-/* Visits are counted, whatever the mode. */
+/* Visits are exact counts in every mode. */
 static struct result_value per_visit(const struct measures *m, uint64_t visits)
 {
 	double times = (double)visits;
@@ -163,7 +163,7 @@ static void push_tag(struct tags_maker *t, uint32_t node)
 	push(t, &n->total, &n->self, row);
 }
 
-/* A row that is no tag: what has none, or what is not shown. */
+/* A row that is not a tag: untagged memory, or hidden tags. */
 static void push_other(struct tags_maker *t, uint32_t depth, const char *label, size_t hidden,
 		       const struct tag_numbers *numbers)
 {
@@ -180,7 +180,7 @@ static void push_other(struct tags_maker *t, uint32_t depth, const char *label, 
 	push(t, numbers, numbers, row);
 }
 
-/* The shown children, heaviest first, into `order`; the others are added up. */
+/* Writes the shown children, heaviest first, to `order`, and sums the others. */
 static size_t sort_children(struct tags_maker *t, uint32_t node, uint32_t *order,
 			    size_t *ret_hidden, struct tag_numbers *ret_sum)
 {
@@ -202,7 +202,7 @@ static size_t sort_children(struct tags_maker *t, uint32_t node, uint32_t *order
 	return count;
 }
 
-/* Preorder without recursion. `todo` holds nodes, and with the top bit set the line of a node's hidden children. */
+/* Preorder without recursion. `todo` holds nodes; the top bit marks the row for a node's hidden children. */
 static bool write_rows(struct tags_maker *t)
 {
 	enum { HIDDEN_BIT = 31 };
@@ -302,7 +302,7 @@ struct result *analyse_tags(const struct profile *profile, struct locations *loc
 	struct tags_maker t = { .query = query, .selection = &selection };
 
 	if (query->has_axis && query->by != AXIS_TAG) {
-		error_set(error, "the view tags is by tag: --by %s goes with --view functions",
+		error_set(error, "the view tags groups by tag: use --view functions for --by %s",
 			  axis_rows[query->by].name);
 		return NULL;
 	}

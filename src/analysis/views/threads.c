@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `threads`: what each thread asked for and freed, and which blocks change hands: allocated
- * by one thread, freed by another.
+ * The view `threads`: what each thread allocated and freed, and cross-thread frees: blocks allocated by one thread and freed
+ * by another.
  *
- * A thread's own counters are exact, and what it holds is counted in the block map. Where there were very many threads some
- * share a slot: what it holds and passes on is then unknown of each of them. A thread that frees for very many others does not
- * know for whom: what others freed of a thread is then what is left of its blocks, less what it holds and freed itself.
+ * A thread's own counters are exact, and its live bytes come from the block map. If there were very many threads, some share a
+ * slot: live bytes and cross-thread frees are then unknown for each. A thread that frees blocks of very many others does not
+ * record their owners: what others freed of a thread is then its allocations minus its live blocks and its own frees.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,17 +38,17 @@
 enum thread_column { THREAD_COLUMN_LIST(COLUMN_ID) THREAD_COLUMNS };
 static const struct result_column columns[THREAD_COLUMNS] = { THREAD_COLUMN_LIST(COLUMN_ROW) };
 
-/* What is known by slot. */
+/* Numbers by slot. */
 struct slot {
-	uint32_t first, threads; /* its first thread, and how many */
+	uint32_t first, threads; /* its first thread, and the number of threads */
 	uint64_t by_blocks, by_bytes, for_blocks, for_bytes;
-	uint64_t unknown_bytes;		 /* for whom is not known */
-	bool by_unknown;		 /* by_blocks and by_bytes are not known */
-	uint32_t owners;		 /* of blocks that it freed */
-	uint64_t most_bytes;		 /* of one owner ... */
-	uint32_t most_owner;		 /* ... this one */
+	uint64_t unknown_bytes;		 /* of unknown owners */
+	bool by_unknown;		 /* by_blocks and by_bytes are unknown */
+	uint32_t owners;		 /* number of owners whose blocks it freed */
+	uint64_t most_bytes;		 /* the maximum over owners ... */
+	uint32_t most_owner;		 /* ... and that owner */
 	struct result_field *fields;	 /* {slot of the owner: {blocks, bytes}} */
-	const struct site_numbers *sums; /* what it counted: for errors */
+	const struct site_numbers *sums; /* its counters: for standard errors */
 };
 
 struct row {
@@ -68,7 +68,7 @@ struct thread_maker {
 	uint64_t calls, total_bytes, frees, remote_blocks, remote_bytes, unknown_blocks;
 	double calls_variance, bytes_variance, shown_calls_variance, shown_bytes_variance;
 	double remote_blocks_variance, remote_bytes_variance;
-	bool several; /* processes */
+	bool several; /* several processes */
 };
 
 static bool remote_fields(struct thread_maker *m, struct slot *s, uint32_t owner,
@@ -91,7 +91,7 @@ static bool remote_fields(struct thread_maker *m, struct slot *s, uint32_t owner
 	return true;
 }
 
-/* By what is left: those that it asked for, less those that it holds and those of its own that it freed itself. */
+/* Derived as the remainder: allocated blocks minus live ones minus its own frees of its own blocks. */
 static void derive_by_others(struct slot *s)
 {
 	const struct site_numbers *n = s->sums;
@@ -233,7 +233,7 @@ static int compare_rows(const void *left, const void *right, void *context)
 	return a->thread.tid < b->thread.tid ? -1 : a->thread.tid > b->thread.tid;
 }
 
-/* The thread whose blocks it freed most, by bytes; it may be one that is not known. */
+/* The thread whose blocks it freed most, by bytes; unknown if those of unknown owners are more. */
 static struct result_value mostly(struct thread_maker *m, const struct row *r)
 {
 	const struct slot *s = r->slot;
@@ -349,7 +349,8 @@ static bool say(struct thread_maker *m)
 	}
 	if (m->remote_blocks) {
 		words_say(&hands,
-			  "{} of freed blocks were freed by another thread than asked for them: ",
+			  "{} of freed blocks were freed by another thread than the one that "
+			  "allocated them: ",
 			  value_percent(m->remote_blocks, m->frees));
 		words_estimate(&hands, m->remote_blocks, m->remote_blocks_variance, " block, ",
 			       " blocks, ");
@@ -418,17 +419,18 @@ static int check(const struct query *q, struct error *error)
 	const struct filters *f = &q->filters;
 
 	if (f->rules.count || f->suppressions.count || f->min_size || f->max_size)
-		return error_set(error, "the view threads counts whole threads: of the filters, "
-					"only --thread and --process go with it; '--view functions "
-					"--by thread' takes all");
+		return error_set(error,
+				 "the view threads counts whole threads: the only filters it "
+				 "takes are --thread and --process; '--view functions --by "
+				 "thread' takes all");
 	if (q->has_cost && q->cost != COST_CALLS && q->cost != COST_TOTAL && q->cost != COST_LIVE)
 		return error_set(error,
-				 "the view threads goes by the costs calls, total and live; "
-				 "'--view functions --by thread --cost %s' takes all",
+				 "the view threads takes the costs calls, total and live; '--view "
+				 "functions --by thread --cost %s' takes all",
 				 cost_rows[q->cost].name);
 	if (q->at.kind > MOMENT_END || q->at.kind == MOMENT_PEAK || q->minus.kind)
-		return error_set(error, "what threads hold is known for the end alone; '--view "
-					"functions --by thread --at peak' tells the peak");
+		return error_set(error, "what threads hold is known only at the end; '--view "
+					"functions --by thread --at peak' shows the peak");
 	return 0;
 }
 

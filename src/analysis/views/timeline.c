@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `timeline`: what was live, resident and asked for over time, of all chosen processes
- * together; with the peak, and with the snapshots under the numbers that --at snap:N takes.
+ * The view `timeline`: live, resident and requested bytes over time, summed over all selected
+ * processes; with the peak, and with the snapshots by the numbers that --at snap:N takes.
  *
- * Points of all processes are swept in the order of time, each with what the others had at last. If
- * there are more than the limit allows, time is cut into equal parts and each part shows its highest
- * point: nothing that stands out is lost. Rates are averages since the row before.
+ * The points of all processes are swept in time order, each combined with the latest values of the
+ * others. If there are more than the limit allows, time is split into equal parts and each part
+ * shows its highest point, so that no spike is lost. Rates are averages since the previous row.
  */
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ struct event {
 	size_t index;
 };
 
-/* Of estimates; parts of what each process has over its whole life. */
+/* Variances of estimates; shares of each process' totals. */
 struct point_variance {
 	double live_bytes, live_blocks, calls, bytes, frees;
 };
@@ -37,9 +37,9 @@ struct point {
 	uint64_t at_ns;
 	struct profile_sample sum;
 	struct point_variance variance;
-	size_t snapshot, last_snapshot; /* numbers of snapshots here; 0: none */
+	size_t snapshot, last_snapshot; /* first and last snapshot number here; 0: none */
 	bool peak;
-	bool counted; /* calls, bytes and frees are of this moment, not of one before it */
+	bool counted; /* calls, bytes and frees were read at this moment, not before */
 };
 
 struct sweep {
@@ -53,13 +53,13 @@ struct sweep {
 	struct profile_sample *now; /* by process */
 	struct profile_sample sum;
 	struct point_variance *variances, variance; /* by process, and their sum */
-	struct live_variance **kept; /* by process, by snapshot; NULL: nothing is an estimate */
+	struct live_variance **kept; /* by process, by snapshot; NULL: all numbers are exact */
 	struct live_variance
-		*ratios; /* by process: of each byte and block at the last of them; 0: none yet */
+		*ratios; /* by process: variance per byte and block at its last snapshot; 0: none */
 	size_t snapshots;
 	uint64_t peak_bytes, peak_at_ns;
 	double peak_variance;
-	uint64_t most_bytes; /* of the points that are shown */
+	uint64_t most_bytes; /* maximum over the shown points */
 	bool failed;
 };
 
@@ -74,7 +74,7 @@ static void add_process(struct sweep *s, const struct profile_process *p, bool w
 {
 	uint64_t start = p->started_offset_ns;
 
-	/* Numbers of snapshots count over all processes, chosen or not: see moments.c. */
+	/* Snapshots are numbered over all processes, selected or not: see moments.c. */
 	for (size_t i = 0; i < profile_snapshot_count(p); i++)
 		add_event(s, saturating_add(start, profile_snapshot(p, i).at_ns), EVENT_SNAPSHOT, p,
 			  i);
@@ -86,7 +86,7 @@ static void add_process(struct sweep *s, const struct profile_process *p, bool w
 		add_event(s, saturating_add(start, p->duration_ns), EVENT_END, p, 0);
 }
 
-/* The peak of one process is its own and exact; of all together it is the recording's. */
+/* The peak of a single process is its own and exact; that of all processes is the recording's. */
 static void add_peak(struct sweep *s)
 {
 	const struct profile_process *only = NULL;
@@ -119,7 +119,7 @@ static int compare_events(const void *left, const void *right)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* What is there now is replaced; what is counted goes on. */
+/* Replaces a process' part of a sum. */
 static void replace(uint64_t *sum, uint64_t *now, uint64_t value)
 {
 	*sum = saturating_add(saturating_sub(*sum, *now), value);
@@ -142,7 +142,7 @@ static void take_sample(struct sweep *s, const struct event *e)
 	replace(&s->sum.own_bytes, &now->own_bytes, new.own_bytes);
 }
 
-/* A process that ended holds nothing; if it was the only one, what it left behind is the question. */
+/* A process that ended has no live memory; but if it is the only one, its remaining memory is what matters. */
 static void take_end(struct sweep *s, const struct event *e)
 {
 	struct profile_sample *now = &s->now[e->process - s->profile->processes];
@@ -156,13 +156,13 @@ static void take_end(struct sweep *s, const struct event *e)
 	replace(&s->sum.own_bytes, &now->own_bytes, 0);
 }
 
-/* What the process has now is what it has at this point: its part of the sum's variance. */
+/* Updates the process' part of the variance to its current values. */
 static void take_variance(struct sweep *s, const struct profile_process *p)
 {
 	const struct profile_sample *now = &s->now[p - s->profile->processes];
 	struct point_variance *old = &s->variances[p - s->profile->processes];
 	const struct live_variance *ratio = &s->ratios[p - s->profile->processes];
-	/* What is live between snapshots is like what was at the last one, or at first, like all there was. */
+	/* Between snapshots, assumes the composition of the last one; before the first, that of the whole run. */
 	const struct point_variance new = {
 		.live_bytes = ratio->bytes > 0 ? ratio->bytes * (double)now->live_bytes
 					       : estimate_variance(&p->sums, VARIANCE_BYTES,
@@ -280,7 +280,7 @@ static bool sweep(struct sweep *s)
 	return !s->failed;
 }
 
-/* Which of two points of one part is shown; the numbers of their snapshots are merged. */
+/* Merges two points of one part: keeps the higher one and the numbers of both snapshots. */
 static void merge(struct point *into, const struct point *from)
 {
 	size_t first = into->snapshot ? into->snapshot : from->snapshot;
@@ -292,7 +292,7 @@ static void merge(struct point *into, const struct point *from)
 	into->last_snapshot = last;
 }
 
-/* Leaves at most `limit` points; the last one always stays as it is. */
+/* Reduces the points to at most `limit`; the last one is never merged. */
 static void thin(struct sweep *s, size_t limit)
 {
 	size_t count = s->points.count, kept = 0, part_before = SIZE_MAX;
@@ -343,7 +343,7 @@ static void thin(struct sweep *s, size_t limit)
 enum timeline_column { TIMELINE_COLUMN_LIST(COLUMN_ID) TIMELINE_COLUMNS };
 static const struct source_column columns[TIMELINE_COLUMNS] = { TIMELINE_COLUMN_LIST(COLUMN_ROW) };
 
-/* What came since is made of other blocks than what was before: its variance is the difference. */
+/* New allocations are independent of earlier ones: the variance is the difference. */
 static struct result_value rate(uint64_t before, uint64_t now, uint64_t ns, double variance)
 {
 	double factor = ns ? 1e9 / (double)ns : 0;
@@ -366,7 +366,7 @@ static const char *mark_text(struct result *result, const struct point *p)
 			    p->last_snapshot);
 }
 
-/* The nearest point that was counted, from i on by steps; NULL: there is none. */
+/* The nearest counted point from i on in direction `step`; NULL: none. */
 static const struct point *counted(const struct sweep *s, size_t i, int step)
 {
 	while (i < s->points.count && !s->points.at[i].counted)
@@ -374,7 +374,7 @@ static const struct point *counted(const struct sweep *s, size_t i, int step)
 	return i < s->points.count ? &s->points.at[i] : NULL;
 }
 
-/* Between the counts around a point: those of a peak are older than itself, and the next would have all at once. */
+/* Uses the counted points around a point: a peak has older counts, and the next row would otherwise get all at once. */
 static void fill_rates(const struct sweep *s, size_t i, struct result_value *row)
 {
 	static const struct point start = { 0 };

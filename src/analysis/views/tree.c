@@ -3,9 +3,8 @@
  * The view `tree`: the call tree, from main down or, with --callees, from the allocating functions
  * up.
  *
- * Shown are the heaviest nodes that the threshold and the limit leave; whatever is not shown is in a
- * line of its own below its caller that says how many locations it stands for and how much they hold.
- * So the numbers of a node's lines always add up to its own.
+ * Shows the heaviest nodes within the threshold and the limit; omitted children are one line below
+ * their caller, with their number and sum. So the lines below a node always add up to its total.
  */
 #include "analysis/result/build.h"
 #include "analysis/query/heavy_tree.h"
@@ -108,7 +107,7 @@ static void push_node(struct grower *g, const struct heavy_node *n)
 	push_row(g, row);
 }
 
-/* The children that are not shown, in one line. */
+/* The omitted children, in one line. */
 static void push_hidden(struct grower *g, const struct heavy_node *n)
 {
 	struct result_value row[TREE_COLUMNS] = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge bundle: puts the names of a recording's frames into the recording itself, and lines of source
- * if that is wanted, so that it can be read on a machine that has neither the programs nor their debug
- * information.
+ * heapgauge bundle: stores function names, and source lines if requested, in the recording itself, so that it can
+ * be read on a machine that has neither the programs nor their debug information.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,7 +59,7 @@ static const struct option_row option_rows[] = {
 struct bundle_command {
 	const char *path, *output;
 	struct bundle_options bundle;
-	VECTOR(const char *) source_folders; /* each for free() */
+	VECTOR(const char *) source_folders; /* each to be freed */
 	struct asked asked;
 };
 
@@ -69,14 +68,14 @@ static int add_source_folder(struct bundle_command *c, const char *folder, struc
 	AUTO_FREE char *real = realpath(folder, NULL);
 
 	if (!real)
-		return error_errno(error, "cannot look into %s", folder);
+		return error_errno(error, "cannot read the folder %s", folder);
 	if (!vector_push(&c->source_folders, real))
 		return error_set(error, "out of memory");
 	(void)TAKE(real);
 	return 0;
 }
 
-/* A repository that somebody else made around us would open their choice of folders. */
+/* Ignores a repository owned by another user, which could widen the choice of folders. */
 static bool is_repository(const char *folder)
 {
 	AUTO_FREE char *git = path_join(folder, ".git");
@@ -86,7 +85,7 @@ static bool is_repository(const char *folder)
 	       (status.st_uid == geteuid() || status.st_uid == 0);
 }
 
-/* The project that is being worked on: the repository around this folder, else the folder; never the whole machine. */
+/* Adds the project: the repository that contains this folder, else this folder; never "/". */
 static int add_project(struct bundle_command *c, struct error *error)
 {
 	AUTO_FREE char *here = realpath(".", NULL);
@@ -99,7 +98,7 @@ static int add_project(struct bundle_command *c, struct error *error)
 		at = above;
 	}
 	if (!at)
-		return error_errno(error, "cannot tell which folder this is");
+		return error_errno(error, "cannot determine the current folder");
 	const char *project = strcmp(at, "/") != 0 ? at : here;
 
 	return strcmp(project, "/") == 0 ? 0 : add_source_folder(c, project, error);
@@ -132,7 +131,7 @@ static int take_option(void *state, int option, const char *value, struct error 
 	case OPT_NO_CACHE:
 		return ask_take(&c->asked, ASK_NO_CACHE, value, error);
 	default:
-		return error_set(error, "an option without a meaning");
+		return error_set(error, "internal error: unhandled option");
 	}
 }
 
@@ -143,11 +142,10 @@ static void say(const struct bundle_counts *counts, const char *output)
 		  counts->source_lines ? units_count(counts->source_lines).text : "",
 		  counts->source_lines ? " lines of source" : "");
 	if (counts->outside_files)
-		cli_error(
-			"no source was taken of %s %s outside of the project; --source-folder FOLDER "
-			"takes what is below it",
-			units_count(counts->outside_files).text,
-			counts->outside_files == 1 ? "file" : "files");
+		cli_error("source of %s %s outside the project was not included; --source-folder "
+			  "FOLDER includes it",
+			  units_count(counts->outside_files).text,
+			  counts->outside_files == 1 ? "file" : "files");
 }
 
 static int bundle(void *state, const struct common_options *common, struct error *error)
@@ -167,7 +165,7 @@ static int bundle(void *state, const struct common_options *common, struct error
 	}
 	c->bundle.source_folders = c->source_folders.at;
 	c->bundle.source_folder_count = c->source_folders.count;
-	/* The style is the reader's choice: what travels is what all styles are made of. */
+	/* The reader chooses the style: store raw names, which all styles are derived from. */
 	c->asked.names.style = NAMES_RAW;
 	const char *output = c->output ? c->output : recording;
 	struct names *names = names_new(&c->asked.names);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge check: does a recording keep its budgets? For CI: 0 yes, 1 no and these are the stacks to
- * blame, 2 it cannot be decided.
+ * heapgauge check: checks a recording against memory budgets. For CI: exits with 0 if all are kept, 1 with the
+ * responsible stacks if not, and 2 if the check cannot be made.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -80,8 +80,8 @@ static int add_site(struct check_command *c, const char *regex, struct error *er
 {
 	struct filters alone = { 0 };
 	char *before = c->sites;
-	int status =
-		filters_add(&alone, RULE_FOCUS, regex, error); /* the sentence is about this one */
+	int status = filters_add(&alone, RULE_FOCUS, regex,
+				 error); /* so that the error names this regex */
 
 	filters_release(&alone);
 	if (status < 0)
@@ -126,7 +126,7 @@ static int take_option(void *state, int option, const char *value, struct error 
 		c->format = value;
 		return 0;
 	default:
-		return error_set(error, "an option without a meaning");
+		return error_set(error, "internal error: unhandled option");
 	}
 }
 
@@ -150,7 +150,7 @@ static int check(void *state, const struct common_options *common, struct error 
 	(void)common;
 	if (!path) {
 		cli_error("%s", error->message);
-		return CLI_USAGE; /* 1 is a budget that is broken */
+		return CLI_USAGE; /* 1 means that a budget is exceeded */
 	}
 	c->recording = c->query.file = path;
 	return check_recording(c, error);
@@ -192,8 +192,8 @@ const struct command command_check = {
 	.options = option_rows,
 	.option_count = ARRAY_SIZE(option_rows),
 	.words = WORDS_RECORDING,
-	.about =
-		"Checks the recording FILE, or the newest one in this folder, against budgets. Exit status: 0 if "
-		"within all of them, 1 if over one (the stacks responsible are shown), 2 if that cannot be decided.",
+	.about = "Checks the recording FILE, or the newest one in this folder, against budgets. "
+		 "Exit status: 0 if all are met, 1 if one is exceeded (the stacks responsible are "
+		 "shown), 2 if one cannot be checked.",
 	.examples = examples,
 };

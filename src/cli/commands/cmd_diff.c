@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge diff: what changed between recordings. The question is asked as in `report`; the answers
- * have a sign.
+ * heapgauge diff: what changed between recordings. It takes the query options of `report`; its numbers have a sign.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +42,7 @@ struct diff_command {
 
 static int take_word(struct diff_command *c, const char *word, struct error *error)
 {
-	/* Two words without --to are before and after. */
+	/* Two files without --to are before and after. */
 	bool after = c->to_given || c->before_paths.count == 1;
 
 	if (!vector_push(after ? &c->after_paths : &c->before_paths, word))
@@ -51,7 +50,7 @@ static int take_word(struct diff_command *c, const char *word, struct error *err
 	return 0;
 }
 
-/* --to: what came before it was all before. */
+/* --to: all files before it belong to "before". */
 static int take_to(struct diff_command *c, struct error *error)
 {
 	for (size_t i = 0; i < c->after_paths.count && !c->to_given; i++)
@@ -89,7 +88,7 @@ static int take_option(void *state, int option, const char *value, struct error 
 			return -1;
 		return c->per ? 0 : error_set(error, "--per needs at least 1");
 	default:
-		return error_set(error, "an option without a meaning");
+		return error_set(error, "internal error: unhandled option");
 	}
 }
 
@@ -98,15 +97,15 @@ static int check(void *state, struct error *error)
 	struct diff_command *c = state;
 
 	if (c->before_paths.count == 0 || c->after_paths.count == 0)
-		return error_set(error, "name a recording before and one after");
+		return error_set(error, "name an older and a newer recording");
 	if (!c->to_given && c->after_paths.count > 1)
 		return error_set(error,
-				 "of more than two recordings, say which are after: OLD... --to "
-				 "NEW...");
+				 "with more than two recordings, name the newer ones after --to: "
+				 "OLD... --to NEW...");
 	if (!c->show.renderer->run)
 		return error_set(error,
-				 "a comparison is no page to keep: 'heapgauge view %s --against "
-				 "%s' shows it in the browser",
+				 "a comparison cannot be saved as a page: 'heapgauge view %s "
+				 "--against %s' shows it in the browser",
 				 c->after_paths.at[0], c->before_paths.at[0]);
 	if (!c->view_given)
 		c->show.view = ask_default_view(&c->asked, true);
@@ -116,10 +115,12 @@ static int check(void *state, struct error *error)
 	return 0;
 }
 
-static int open_all(const path_vector *paths, profile_vector *profiles, struct error *error)
+static int open_all(const struct asked *asked, const path_vector *paths, profile_vector *profiles,
+		    struct error *error)
 {
 	for (size_t i = 0; i < paths->count; i++) {
-		struct profile *profile = recording_open(paths->at[i], error);
+		struct profile *profile =
+			profile_asked(recording_open(paths->at[i], error), asked, error);
 
 		if (!profile)
 			return -1;
@@ -135,8 +136,8 @@ static int show_difference(void *state, const struct common_options *common, str
 {
 	struct diff_command *c = state;
 
-	if (open_all(&c->before_paths, &c->before, error) < 0 ||
-	    open_all(&c->after_paths, &c->after, error) < 0)
+	if (open_all(&c->asked, &c->before_paths, &c->before, error) < 0 ||
+	    open_all(&c->asked, &c->after_paths, &c->after, error) < 0)
 		return -1;
 	const struct comparison against = { .before = c->before.at,
 					    .before_count = c->before.count,
@@ -146,7 +147,7 @@ static int show_difference(void *state, const struct common_options *common, str
 	AUTO_FREE char *title = NULL;
 
 	if (!c->before_paths.at || !c->after_paths.at)
-		return error_set(error, "name a recording before and one after");
+		return error_set(error, "name an older and a newer recording");
 	if (asprintf(&title, "%s -> %s", path_base(c->before_paths.at[0]),
 		     path_base(c->after_paths.at[0])) < 0)
 		return error_set(error, "out of memory");

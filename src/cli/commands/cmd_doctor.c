@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge doctor: what can be recorded on this machine, and whether a program can; each line with its verdict, and a
- * remedy where there is something to do. The lines come from doctor_machine.c and doctor_program.c; this file says them
- * as text or JSON.
+ * heapgauge doctor: checks what can be recorded on this machine, and whether a given program can. Each line has a
+ * verdict, and a remedy where there is one. The lines come from doctor_machine.c and doctor_program.c; this file
+ * prints them as text or JSON.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ void doctor_add(struct doctor *doctor, const char *check, enum doctor_verdict ve
 	add(doctor, line);
 }
 
-/* The line at `text` without a full stop. The caller's; NULL if out of memory. */
+/* Returns the line at `text` without its full stop. The caller frees it; NULL if out of memory. */
 static char *phrase(const char *text)
 {
 	size_t length = strcspn(text, "\n");
@@ -128,7 +128,7 @@ static void put_text(const struct output *output, const struct doctor *machine, 
 		put_lines(output, name, program);
 	print_printable(output->file, name ? name : "programs");
 	fprintf(output->file, " %s be recorded%s\n", recordable ? "can" : "cannot",
-		recordable ? "" : "; 'no' above says why");
+		recordable ? "" : "; the lines marked 'no' above say why");
 }
 
 /* ---- JSON ---- */
@@ -174,7 +174,7 @@ static bool put_json(FILE *out, const struct doctor *machine, const char *name,
 }
 
 struct doctor_command {
-	const char *program; /* NULL: the machine alone */
+	const char *program; /* NULL: only the machine */
 	bool as_json;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge export: a recording in another tool's format.
+ * heapgauge export: writes a recording in the format of another tool.
  *
- * Formats are the rows of export/: a new one appears here by itself. What the format cannot carry is
- * said on stderr, beside the name of the file.
+ * The formats are the rows of export/; a new row appears here by itself. What a format cannot represent is reported
+ * on stderr, with the name of the file.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ struct export_command {
 	const char *path, *output;
 	const struct exporter *exporter;
 	struct asked asked;
-	uint64_t typed; /* bits of enum ask_option: given here, not in settings */
+	uint64_t typed; /* bits of enum ask_option: given on the command line, not in settings */
 };
 
 static int take_option(void *state, int option, const char *value, struct error *error)
@@ -57,11 +57,11 @@ static int take_option(void *state, int option, const char *value, struct error 
 		c->output = value;
 		return 0;
 	default:
-		return error_set(error, "an option without a meaning");
+		return error_set(error, "internal error: unhandled option");
 	}
 }
 
-/* Whatever was asked for and is not in the file would be taken for something that is. */
+/* Rejects options that the format cannot honour: the file would be mistaken for one that does. */
 static int check_question(const struct export_command *c, struct error *error)
 {
 	static const struct {
@@ -81,7 +81,7 @@ static int check_question(const struct export_command *c, struct error *error)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (c->typed >> rows[i].option & 1 && !(c->exporter->takes & rows[i].needs))
-			return error_set(error, "--%s changes nothing in a file of format %s",
+			return error_set(error, "--%s has no effect on the format %s",
 					 option_rows[rows[i].option].name, c->exporter->name);
 	return 0;
 }
@@ -98,7 +98,7 @@ static void ask_format(struct error *error)
 			      e->name);
 	const char *list = buffer_string(&names);
 
-	error_set(error, "which format? --format takes %s", list ? list : "its name");
+	error_set(error, "missing --format: it takes %s", list ? list : "its name");
 }
 
 static int check(void *state, struct error *error)
@@ -127,7 +127,7 @@ static char *output_name(const char *recording, const char *suffix, struct error
 	return name;
 }
 
-/* Formats of other tools are not made for people's eyes: names in them may hold anything. */
+/* Exports are not written for terminals: names in them may contain escape sequences. */
 static int write_to_terminal(const struct export_command *c, const struct export_input *input,
 			     struct error *error)
 {
@@ -210,7 +210,8 @@ static int export_recording(void *state, const struct common_options *common, st
 	if (!c->output)
 		made = output_name(recording, c->exporter->suffix, error);
 	const char *output = c->output ? c->output : made;
-	struct profile *profile = output ? recording_open(recording, error) : NULL;
+	struct profile *profile =
+		output ? profile_asked(recording_open(recording, error), &c->asked, error) : NULL;
 
 	if (!profile)
 		return -1;

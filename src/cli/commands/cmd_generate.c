@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge generate: man pages and completion from the rows of the commands. The build runs it once and installs what
- * it writes; a person may run `source <(heapgauge generate bash)`. In no list, because nobody needs it twice.
+ * heapgauge generate: generates man pages and completion from the rows of the commands. The build runs it once and
+ * installs its output; users may run `source <(heapgauge generate bash)`. It is hidden from the help.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -51,14 +51,14 @@ void put_escaped(FILE *out, const char *text, const char *special)
 static const struct shell {
 	const char *name;
 	void (*write)(FILE *out);
-	const char *file; /* below the folder of `generate all` */
+	const char *file; /* relative to the folder of `generate all` */
 } shells[] = {
 	{ "bash", generate_bash, "bash/heapgauge" },
 	{ "zsh", generate_zsh, "zsh/_heapgauge" },
 	{ "fish", generate_fish, "fish/heapgauge.fish" },
 };
 
-/* FOLDER/FILE, and the folders above it. */
+/* Creates FOLDER/FILE and its parent folders. */
 static FILE *create(const char *folder, const char *file, struct error *error)
 {
 	AUTO_FREE char *path = NULL;
@@ -151,22 +151,22 @@ static int run_generate(int argc, char **argv)
 	size_t count = 0;
 	int got;
 
-	options.asked_settings = true; /* what is generated depends on nothing but the rows */
 	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
 		if (got == OPTIONS_HELP)
 			return command_show_help(&command_generate);
 		if (got != OPTIONS_WORD || count == ARRAY_SIZE(words))
 			return cli_usage_error("generate", "%s",
-					       got == OPTIONS_WORD ? "too many words"
+					       got == OPTIONS_WORD ? "too many arguments"
 								   : error.message);
 		words[count++] = value;
 	}
 	if (count == 0)
-		return cli_usage_error("generate", "generate what?");
+		return cli_usage_error("generate", "missing argument: man, bash, zsh, fish or all");
 	if (strcmp(words[0], "all") != 0)
 		return generate_one(words[0], words[1]);
 	if (!words[1])
-		return cli_usage_error("generate", "generate all into which folder?");
+		return cli_usage_error("generate",
+				       "missing FOLDER: 'generate all' writes into a folder");
 	if (write_all(words[1], &error) < 0) {
 		cli_error("%s", error.message);
 		return CLI_FAILED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge help, heapgauge version, and what a bare `heapgauge` or `heapgauge --help` shows.
+ * heapgauge help, heapgauge version, and the output of a bare `heapgauge` or `heapgauge --help`.
  *
- * All of it is made of the commands' own words (help.h), paged like a report.
+ * All text comes from the rows of the commands (help.h) and is paged like a report.
  */
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 #include "cli/options/help.h"
 #include "cli/output.h"
 
-/* `command` NULL: the list of all. */
+/* `command` NULL: lists all commands. */
 static int show(const struct command *command, const struct common_options *requests)
 {
 	struct output output = output_open(requests);
@@ -40,8 +40,6 @@ static int run_help(int argc, char **argv)
 	const char *value;
 	int got;
 
-	/* Help must work however broken a settings file is. */
-	options.asked_settings = true;
 	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
 		if (got == OPTIONS_HELP)
 			return command_show_help(&command_help);
@@ -73,12 +71,11 @@ static int run_version(int argc, char **argv)
 	const char *value;
 	int got;
 
-	options.asked_settings = true;
 	while ((got = options_next(&options, &value, &error)) != OPTIONS_END) {
 		if (got == OPTIONS_HELP)
 			return command_show_help(&command_version);
 		return cli_usage_error("version", "%s",
-				       got == OPTIONS_WORD ? "version takes nothing"
+				       got == OPTIONS_WORD ? "version takes no arguments"
 							   : error.message);
 	}
 	printf("heapgauge %s\n", HEAPGAUGE_VERSION);

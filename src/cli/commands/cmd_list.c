@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge list: the recorded processes of this machine, what each holds and who asked for most of it.
+ * heapgauge list: the recorded processes of this machine, how much each holds, and the top allocation site of each.
  */
 #include <stdio.h>
 
@@ -53,7 +53,7 @@ static int take_option(void *state, int option, const char *value, struct error 
 	struct requests *requests = state;
 
 	if (option == OPTIONS_WORD)
-		return error_set(error, "list takes no '%s'", value);
+		return error_set(error, "unexpected argument '%s'", value);
 	if (option == OPT_FORMAT)
 		requests->renderer = renderer_find(value);
 	else if (option == OPT_BYTES)

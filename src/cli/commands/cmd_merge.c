@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge merge: several recordings become one, so that the ranks of a job or the hosts of a service
- * are looked at together.
+ * heapgauge merge: merges several recordings into one, to analyse the ranks of a job or the hosts of a service
+ * together.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge post-mortem: what processes held when they were killed, from the profiles that they left in HEAPGAUGE_DIR; with
- * the limit of their control group, and what the kernel says of their end.
+ * heapgauge post-mortem: what processes held when they were killed, from the profiles that they left in
+ * HEAPGAUGE_DIR, with the limit of their cgroup and what the kernel logged about their end.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ struct requests {
 
 enum left_state { LEFT_REPORTED, LEFT_NOT_SHOWN, LEFT_RUNNING, LEFT_UNREADABLE };
 
-/* A profile that was found, what it is sorted by, and what became of it. */
+/* A profile found on disk, its sort key, and what was done with it. */
 struct left {
 	char *path;
 	uint64_t seen_ns;
@@ -77,7 +77,7 @@ static int find_left(const char *folder, left_list *ret, struct error *error)
 	const struct dirent *entry;
 
 	if (!stream)
-		return error_errno(error, "cannot look into %s", folder);
+		return error_errno(error, "cannot read the folder %s", folder);
 	while ((entry = readdir(stream))) {
 		AUTO_FREE char *path = path_join(folder, entry->d_name);
 
@@ -87,28 +87,28 @@ static int find_left(const char *folder, left_list *ret, struct error *error)
 
 		if (!path || !vector_push(ret, one))
 			return error_set(error, "out of memory");
-		path = NULL; /* the list's */
+		path = NULL; /* now owned by the list */
 	}
 	if (ret->count)
 		qsort(ret->at, ret->count, sizeof *ret->at, compare_left);
 	return 0;
 }
 
-/* ---- what others know of an end ---- */
+/* ---- what the kernel knows about the end of a process ---- */
 
 struct witnesses {
 	struct cgroups groups;
 	struct oom_log log;
 };
 
-/* The average that reaches back to its end, and not much further: what is older says nothing of it. */
+/* Uses the shortest average that still covers the end of the process; older pressure is irrelevant. */
 static struct post_mortem_pressure ask_pressure(const struct cgroups *groups, const char *group,
 						uint64_t ended_real_ns)
 {
 	struct pressure p = cgroups_pressure_in(groups, group);
 
 	if (!p.known)
-		p = cgroups_pressure(groups, 0); /* no process' group: the machine's */
+		p = cgroups_pressure(groups, 0); /* unknown for the cgroup: use the machine's */
 	uint64_t ago_s = saturating_sub(clock_real_ns() / NS_PER_S, ended_real_ns / NS_PER_S);
 	const struct {
 		uint64_t seconds, some, full;
@@ -117,7 +117,8 @@ static struct post_mortem_pressure ask_pressure(const struct cgroups *groups, co
 			 { 300, p.some_300s, p.full_300s } };
 
 	for (size_t i = 0; p.known && i < ARRAY_SIZE(averages); i++)
-		if (ago_s <= averages[i].seconds) /* hundredths of a percent of so many seconds */
+		if (ago_s <=
+		    averages[i].seconds) /* hundredths of a percent over this many seconds */
 			return (struct post_mortem_pressure){
 				averages[i].some * averages[i].seconds * (NS_PER_S / 10000),
 				averages[i].full * averages[i].seconds * (NS_PER_S / 10000),
@@ -166,7 +167,7 @@ static void write_time(uint64_t real_ns, char *to, size_t room)
 		to[0] = '\0';
 }
 
-/* ---- one ---- */
+/* ---- one profile ---- */
 
 static int add_profile(struct post_mortems *post_mortems, struct post_mortem *one,
 		       const struct requests *requests, struct error *error)
@@ -184,7 +185,7 @@ static int add_profile(struct post_mortems *post_mortems, struct post_mortem *on
 	return status;
 }
 
-/* Reads the file. NULL with the error set. */
+/* Reads the file. Returns NULL with the error set on failure. */
 static struct profile *read_left(const char *path, struct inspect_left *ret_left,
 				 struct error *error)
 {
@@ -198,7 +199,7 @@ static struct profile *read_left(const char *path, struct inspect_left *ret_left
 	return profile;
 }
 
-/* Reports it, unless its process runs. -1 with the error set. */
+/* Reports it, unless its process is still running. Returns -1 with the error set on failure. */
 static int add_left(struct post_mortems *post_mortems, struct left *file,
 		    const struct requests *requests, const struct witnesses *witnesses,
 		    struct error *error)
@@ -230,7 +231,7 @@ static int add_left(struct post_mortems *post_mortems, struct left *file,
 		one.host = host;
 		one.ended = when;
 		status = add_profile(post_mortems, &one, requests, error);
-		/* Programs are given all of them. */
+		/* Machine-readable formats list all of them. */
 		file->state = status == 1 || requests->renderer != &renderers[0] ? LEFT_REPORTED
 										 : LEFT_NOT_SHOWN;
 	}
@@ -238,14 +239,15 @@ static int add_left(struct post_mortems *post_mortems, struct left *file,
 	return status;
 }
 
-/* ---- all ---- */
+/* ---- all profiles ---- */
 
 static void free_mortems(struct post_mortems **post_mortems)
 {
 	post_mortems_free(*post_mortems);
 }
 
-/* Only what was reported, and only when that has been written. The others stay, and it is said which and why. */
+/* Removes only profiles that were reported, after the report has been written. Names each profile it keeps, and
+ * why. */
 static int remove_reported(const left_list *left, struct error *error)
 {
 	static const char *const reasons[] = {
@@ -323,7 +325,7 @@ static int take_option(void *state, int option, const char *value, struct error 
 		requests->names.use_symbols = false;
 		return 0;
 	default:
-		return error_set(error, "an option without a meaning");
+		return error_set(error, "internal error: unhandled option");
 	}
 }
 
@@ -334,8 +336,8 @@ static int check(void *state, struct error *error)
 	if (!requests->folder)
 		requests->folder = getenv(LIVE_ENV_DIR);
 	return requests->folder ? 0
-				: error_set(error, "which folder? Name the one that " LIVE_ENV_DIR
-						   " named to the program");
+				: error_set(error, "missing FOLDER: name the " LIVE_ENV_DIR
+						   " of the program");
 }
 
 static int run_post_mortem(int argc, char **argv)

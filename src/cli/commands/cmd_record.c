@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge record: runs a program under the recorder and writes its recording. Everything printed goes to stderr, so
- * that the program's own output stays what it was. The exit status is the program's; one that was killed by a signal
- * ends us by the same signal, so that a shell or a test driver sees what it would have seen.
+ * heapgauge record: runs a program under the recorder and writes its recording. All messages go to stderr, so that
+ * the program's own output is unchanged. The exit status is the program's; if a signal killed the program, we end
+ * ourselves by the same signal, so that a shell or test driver sees what it would have seen.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,6 +15,8 @@
 #include "cli/budgets.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
+#include "cli/options/presets.h"
+#include "cli/options/settings.h"
 #include "cli/summary.h"
 #include "cli/options/wrap_option.h"
 #include "collect/collect.h"
@@ -27,6 +29,7 @@
 enum {
 	OPT_OUTPUT,
 	OPT_QUIET,
+	OPT_PRESET,
 	OPT_CHILDREN,
 	OPT_WAIT,
 	OPT_RANKS,
@@ -45,6 +48,7 @@ enum {
 	OPT_WRAP,
 	OPT_WRAP_PREFIX,
 	OPT_PYTHON,
+	OPT_PYTHON_TASKS,
 	OPT_PID,
 };
 
@@ -87,6 +91,9 @@ static const struct option_row rows[] = {
 				 "heapgauge.PROGRAM.PID.hg, or heapgauge.PROGRAM.rankN.PID.hg for a rank",
 			 .scope = OPTION_NOT_IN_FOLDER },
 	[OPT_QUIET] = { "quiet", 'q', NULL, "no progress line and no summary" },
+	[OPT_PRESET] = { "preset", 0, "PRESET",
+			 "set the options of PRESET; those given beside it take precedence",
+			 .choices = WORDS_WITH_HELP(presets) },
 	[OPT_CHILDREN] = { "children", 0, "WHICH", "which descendants to record",
 			   .choices = WORDS(children_names), .fallback = "all" },
 	[OPT_WAIT] = { "wait", 0, "TIME",
@@ -137,6 +144,9 @@ static const struct option_row rows[] = {
 	[OPT_PYTHON] = { "python", 0, "WHICH", "which memory of Python programs to record",
 			 .choices = WORDS_WITH_HELP(python_words), .group = "Custom allocators",
 			 .fallback = "native" },
+	[OPT_PYTHON_TASKS] = { "python-tasks", 0, NULL,
+			       "label what an asyncio task allocates with its name, as task=NAME; Python 3.14 and newer",
+			       .group = "Custom allocators" },
 	[OPT_PID] = { "pid", 'p', "PID",
 		      "record the running process PID, which must be recording itself, until Ctrl-C or its end",
 		      .scope = OPTION_TYPED_ONLY },
@@ -152,9 +162,12 @@ struct arguments {
 	struct collect_options collect;
 	struct progress_line line;
 	bool quiet;
-	uint64_t typed; /* options that were, by number */
+	uint64_t given,
+		typed; /* bits of the options given anywhere, and of those on the command line */
+	const struct preset *preset; /* NULL: none */
+	uint64_t preset_sets;	     /* bits of the options that the preset has set */
 	struct budgets
-		budgets; /* read before the program runs: a mistake in them must not cost a run */
+		budgets; /* read before the program runs, so that a mistake does not cost a run */
 	bool checks;
 	bool python_malloc;
 	struct wrap_option wraps;
@@ -176,9 +189,10 @@ static void draw(void *context, const struct collect_progress *progress)
 	if (progress->processes > 1 && length > 0 && (size_t)length < sizeof text)
 		snprintf(text + length, sizeof text - (size_t)length, "   %llu processes%s",
 			 (unsigned long long)progress->processes,
-			 progress->first_ended ? " live on" : "");
+			 progress->first_ended ? " still running" : "");
 	else if (progress->first_ended && length > 0 && (size_t)length < sizeof text)
-		snprintf(text + length, sizeof text - (size_t)length, "   a descendant lives on");
+		snprintf(text + length, sizeof text - (size_t)length,
+			 "   a descendant is still running");
 	/* A line that wraps cannot be erased. */
 	fprintf(stderr, "\r%.*s\033[K", columns > 1 ? (int)columns - 1 : 0, text);
 	fflush(stderr);
@@ -193,12 +207,12 @@ static void erase(const struct progress_line *line)
 	}
 }
 
-/* "2 descendants live on: gpg-agent (4711), dirmngr (4713)" */
+/* "2 descendants are still running: gpg-agent (4711), dirmngr (4713)" */
 static void put_survivors(const struct collect_survivors *who, const char *one, const char *many)
 {
 	enum { SHOWN = 8 };
 
-	fprintf(stderr, "%zu %s on: ", who->count, who->count == 1 ? one : many);
+	fprintf(stderr, "%zu %s still running: ", who->count, who->count == 1 ? one : many);
 	for (size_t i = 0; i < who->count && i < SHOWN; i++)
 		fprintf(stderr, "%s%s (%d)", i > 0 ? ", " : "", who->at[i].name,
 			(int)who->at[i].pid);
@@ -206,22 +220,22 @@ static void put_survivors(const struct collect_survivors *who, const char *one, 
 		fprintf(stderr, " and %zu more", who->count - SHOWN);
 }
 
-/* Said once, with or without a terminal: else nobody knows what is being waited for. */
+/* Printed once, with or without a terminal: otherwise the user does not know why we still wait. */
 static void say_lives_on(void *context, pid_t program, const struct collect_survivors *who)
 {
 	const struct progress_line *line = context;
 
 	erase(line);
 	fprintf(stderr, "heapgauge: pid %d has ended, ", (int)program);
-	put_survivors(who, "descendant lives", "descendants live");
-	fprintf(stderr, ".\n  Recording until %s",
-		who->count == 1 ? "it has ended" : "they have ended");
+	put_survivors(who, "descendant is", "descendants are");
+	fprintf(stderr, ".\n  Recording continues until %s",
+		who->count == 1 ? "it ends" : "they end");
 	if (line->wait_ns != COLLECT_WAIT_ALL)
 		fprintf(stderr, ", for at most %s", units_duration(line->wait_ns).text);
-	fputs("; Ctrl-C twice stops it.\n", stderr);
+	fputs("; press Ctrl-C twice to stop.\n", stderr);
 }
 
-/* Who was let go. */
+/* Names the processes that are no longer recorded. */
 static void say_let_go(const struct collect_result *result)
 {
 	const struct collect_survivors *who = &result->survivors;
@@ -231,16 +245,16 @@ static void say_let_go(const struct collect_result *result)
 		return;
 	fputs("heapgauge: ", stderr);
 	if (result->end == COLLECT_LEFT)
-		put_survivors(who, "process lives", "processes live");
+		put_survivors(who, "process is", "processes are");
 	else
-		put_survivors(who, "descendant lives", "descendants live");
-	fprintf(stderr, ".\n  The recording has %s as %s now; %s not recorded any more.%s\n",
-		one ? "it" : "them", one ? "it is" : "they are", one ? "it is" : "they are",
+		put_survivors(who, "descendant is", "descendants are");
+	fprintf(stderr, ".\n  %s current state is in the recording; %s no longer recorded.%s\n",
+		one ? "Its" : "Their", one ? "it is" : "they are",
 		result->end == COLLECT_LEFT ? ""
 					    : " '--wait all' records until the last has ended.");
 }
 
-/* Problems are said whatever else is not to be. */
+/* Problems are printed even with --quiet. */
 static void say(void *context, bool problem, const char *sentence)
 {
 	const struct progress_line *line = context;
@@ -251,7 +265,7 @@ static void say(void *context, bool problem, const char *sentence)
 	cli_error("%s", sentence);
 }
 
-/* Memory, or a share of the processor's time. */
+/* A budget is an amount of memory or a percentage of CPU time. */
 static int take_budget(struct collect_options *collect, const char *value, struct error *error)
 {
 	uint64_t bytes;
@@ -300,7 +314,7 @@ static int take_interval(const char *value, uint64_t *ret, struct error *error)
 	return 0;
 }
 
-/* A number of 1 to most; `what` it is, if it is not one. */
+/* Parses a number from 1 to `most`; `what` describes it in the error. */
 static int take_number(int option, const char *value, uint64_t most, const char *what,
 		       uint64_t *ret, struct error *error)
 {
@@ -329,7 +343,7 @@ static enum collect_children children_of(const char *name)
 	return (enum collect_children)i;
 }
 
-/* Values that are one of a few words were looked at by options_next. */
+/* options_next has already checked values against their choices. */
 static int take_option(struct arguments *arguments, int option, const char *value,
 		       struct error *error)
 {
@@ -337,6 +351,8 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	uint64_t number = 0;
 	int status = 0;
 
+	if (option >= 0)
+		arguments->given |= 1ull << option;
 	if (option >= 0 && !options_origin())
 		arguments->typed |= 1ull << option;
 	switch (option) {
@@ -345,6 +361,9 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 		break;
 	case OPT_QUIET:
 		arguments->quiet = true;
+		break;
+	case OPT_PRESET:
+		arguments->preset = preset_find(value);
 		break;
 	case OPT_CHILDREN:
 		collect->children = children_of(value);
@@ -382,6 +401,9 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 		collect->python_domains = strcmp(value, "domains") == 0;
 		arguments->python_malloc = strcmp(value, "malloc") == 0;
 		break;
+	case OPT_PYTHON_TASKS:
+		collect->python_tasks = true;
+		break;
 	case OPT_CHECK:
 		arguments->checks = true;
 		return budgets_read(&arguments->budgets, value, error);
@@ -395,7 +417,7 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 		collect->write_limit = (unsigned)number;
 		break;
 	default:
-		return error_set(error, "an option without a meaning");
+		return error_set(error, "internal error: unhandled option");
 	}
 	return status;
 }
@@ -405,31 +427,67 @@ static bool is_typed(const struct arguments *arguments, int option)
 	return arguments->typed >> option & 1;
 }
 
-/* What was decided when the process began. */
+static const int preset_options[] = { [PRESET_MODE] = OPT_MODE, [PRESET_PYTHON] = OPT_PYTHON };
+
+/* An option on the command line overrides the preset; one from the settings does so only if the preset comes
+ * from there too. */
+static int apply_preset(struct arguments *arguments, struct error *error)
+{
+	uint64_t stays = is_typed(arguments, OPT_PRESET) ? arguments->typed : arguments->given;
+
+	if (!arguments->preset || arguments->collect.pid)
+		return 0;
+	for (size_t i = 0; i < PRESET_OPTIONS; i++) {
+		int option = preset_options[i];
+
+		if (stays >> option & 1)
+			continue;
+		arguments->preset_sets |= 1ull << option;
+		if (take_option(arguments, option, arguments->preset->values[i], error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* "heapgauge: --preset python-sampled: --mode sample --python native" */
+static void say_preset(const struct arguments *arguments)
+{
+	fprintf(stderr, "heapgauge: --preset %s:", arguments->preset->name);
+	for (size_t i = 0; i < PRESET_OPTIONS; i++)
+		if (arguments->preset_sets >> preset_options[i] & 1)
+			fprintf(stderr, " --%s %s", rows[preset_options[i]].name,
+				arguments->preset->values[i]);
+	fputs("\n", stderr);
+}
+
+/* Rejects options that were decided when the process started. */
 static int check_pid(const struct arguments *arguments, struct error *error)
 {
 	static const struct {
 		int option;
 		const char *instead;
 	} others[] = {
+		{ OPT_PRESET, "its options except --mode are fixed when the process starts" },
 		{ OPT_CHILDREN,
 		  "descendants of a process that records itself do so too: record --pid each" },
 		{ OPT_WAIT, "descendants of the process are not recorded" },
 		{ OPT_RANKS, "one process is recorded, whatever its rank is" },
 		{ OPT_START, "recording starts at once and lasts as long as this command" },
-		{ OPT_STACKS_FROM, "it was chosen when the process began" },
-		{ OPT_STACKS_TO, "it was chosen when the process began" },
-		{ OPT_WRAP, "it was chosen when the process began: set HEAPGAUGE_WRAP there" },
+		{ OPT_STACKS_FROM, "it is fixed when the process starts" },
+		{ OPT_STACKS_TO, "it is fixed when the process starts" },
+		{ OPT_WRAP, "it is fixed when the process starts: set HEAPGAUGE_WRAP there" },
 		{ OPT_WRAP_PREFIX,
-		  "it was chosen when the process began: set HEAPGAUGE_WRAP there" },
-		{ OPT_PYTHON, "it was chosen when the process began: set HEAPGAUGE_PYTHON there" },
-		{ OPT_DEPTH, "it was chosen when the process began: set HEAPGAUGE_DEPTH there" },
-		{ OPT_BUDGET, "it was chosen when the process began: set HEAPGAUGE_BUDGET there" },
+		  "it is fixed when the process starts: set HEAPGAUGE_WRAP there" },
+		{ OPT_PYTHON, "it is fixed when the process starts: set HEAPGAUGE_PYTHON there" },
+		{ OPT_PYTHON_TASKS,
+		  "it is fixed when the process starts: set HEAPGAUGE_PYTHON_TASKS=1 there" },
+		{ OPT_DEPTH, "it is fixed when the process starts: set HEAPGAUGE_DEPTH there" },
+		{ OPT_BUDGET, "it is fixed when the process starts: set HEAPGAUGE_BUDGET there" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (is_typed(arguments, others[i].option))
-			return error_set(error, "--%s does not go with --pid: %s",
+			return error_set(error, "--%s cannot be combined with --pid: %s",
 					 rows[others[i].option].name, others[i].instead);
 	return 0;
 }
@@ -437,19 +495,31 @@ static int check_pid(const struct arguments *arguments, struct error *error)
 static int check(const struct arguments *arguments, struct error *error)
 {
 	if (is_typed(arguments, OPT_INTERVAL) && arguments->collect.mode != LIVE_MODE_SAMPLE)
-		return error_set(error, "--interval goes with --mode sample");
+		return error_set(error, "--interval requires --mode sample");
 	if ((is_typed(arguments, OPT_STACKS_FROM) || is_typed(arguments, OPT_STACKS_TO)) &&
 	    arguments->collect.mode != LIVE_MODE_EXACT)
-		return error_set(error, "--stacks-from and --stacks-to go with --mode exact: "
-					"samples always have their stack, tags never");
+		return error_set(error,
+				 "--stacks-from and --stacks-to require --mode exact: samples "
+				 "always have a stack, tags never do");
 	if (arguments->collect.cpu_millionths && arguments->collect.mode != LIVE_MODE_SAMPLE)
-		return error_set(error, "a budget in percent is about samples: add --mode sample");
+		return error_set(error, "a --budget in percent requires --mode sample");
+	if (arguments->collect.python_domains && arguments->collect.mode == LIVE_MODE_TAGS)
+		return error_set(error, "--python domains needs stacks, which --mode tags does not "
+					"record: use --mode exact or sample");
+	if (arguments->collect.python_tasks && arguments->collect.mode == LIVE_MODE_TAGS)
+		return error_set(error, "--python-tasks needs stacks, which --mode tags does not "
+					"record: use --mode exact or sample");
+	if (arguments->collect.python_tasks &&
+	    (is_typed(arguments, OPT_STACKS_FROM) || is_typed(arguments, OPT_STACKS_TO)))
+		return error_set(error,
+				 "--python-tasks needs a stack for every block: record without "
+				 "--stacks-from and --stacks-to");
 	if (is_typed(arguments, OPT_WRITE_LIMIT) && !triggers_write(&arguments->collect.triggers))
-		return error_set(error, "--write-limit goes with --write-on CONDITION");
+		return error_set(error, "--write-limit requires --write-on CONDITION");
 	return arguments->collect.pid ? check_pid(arguments, error) : 0;
 }
 
-/* Returns -1 to go on, or the exit status. */
+/* Returns -1 to continue, or the exit status. */
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
 	struct options options = options_over(rows, ARRAY_SIZE(rows), argc, argv);
@@ -457,6 +527,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	const char *value;
 
 	options.program_follows = true;
+	options.read_settings = settings_for;
 	for (;;) {
 		int got = options_next(&options, &value, &error);
 
@@ -466,7 +537,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 			return cli_usage_error("record", "record needs a program to run");
 		if (got == OPTIONS_END || got == OPTIONS_WORD) {
 			arguments->collect.argv = argv + options.at - 1;
-			return check(arguments, &error) < 0
+			return apply_preset(arguments, &error) < 0 || check(arguments, &error) < 0
 				       ? cli_usage_error("record", "%s", error.message)
 				       : -1;
 		}
@@ -477,7 +548,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 	}
 }
 
-/* Ends this process as the program ended. */
+/* Ends this process the way the program ended. */
 static int end_like(const struct collect_result *result)
 {
 	struct rlimit no_core = { 0, 0 };
@@ -488,7 +559,7 @@ static int end_like(const struct collect_result *result)
 	if (result->end != COLLECT_SIGNALLED)
 		return result->number;
 	fflush(stdout);
-	/* The program's core is the one that matters. */
+	/* Do not overwrite the program's core dump with ours. */
 	setrlimit(RLIMIT_CORE, &no_core);
 	signal(result->number, SIG_DFL);
 	sigemptyset(&set);
@@ -498,7 +569,7 @@ static int end_like(const struct collect_result *result)
 	return 128 + result->number;
 }
 
-/* The exit status of the check. */
+/* Returns the exit status of the check. */
 static int check_budgets(struct arguments *arguments, const char *path)
 {
 	const struct check_command check = {
@@ -514,17 +585,16 @@ static int check_budgets(struct arguments *arguments, const char *path)
 	return check_recording(&check, &error);
 }
 
-/* Last, so that nobody overlooks it. */
+/* Printed last, so that it is not overlooked. */
 static void say_written_elsewhere(const struct collect_result *result)
 {
 	if (result->path)
-		cli_error("%s. The recording is %s instead: move it where there is room",
+		cli_error("%s. The recording is %s instead: move it to a folder with free space",
 			  result->not_written, result->path);
 	else
-		cli_error(
-			"%s, and there is no room in TMPDIR, /var/tmp, /tmp, HOME or /dev/shm: the recording is lost, "
-			"make room or name another folder with -o",
-			result->not_written);
+		cli_error("%s, and there is no space in TMPDIR, /var/tmp, /tmp, HOME or /dev/shm: "
+			  "the recording is lost; free space or name another folder with -o",
+			  result->not_written);
 }
 
 static int report_result(struct arguments *arguments, struct collect_result *result)
@@ -536,7 +606,7 @@ static int report_result(struct arguments *arguments, struct collect_result *res
 		return result->end == COLLECT_SIGNALLED ? end_like(result) : CLI_NOTHING_RECORDED;
 	}
 	if (result->lost_processes > 0)
-		cli_error("%llu of the recorded processes could not be read to their end",
+		cli_error("%llu of the recorded processes could not be read completely",
 			  (unsigned long long)result->lost_processes);
 	if (!arguments->quiet &&
 	    summary_print(stderr, result->path, &result->recording, &error) < 0)
@@ -548,23 +618,23 @@ static int report_result(struct arguments *arguments, struct collect_result *res
 	int checked = arguments->checks ? check_budgets(arguments, result->path) : 0;
 	int status = end_like(result);
 
-	/* A program that failed by itself has said enough. */
+	/* The program's own failure takes precedence. */
 	return status ? status : checked;
 }
 
-/* Said before, since the run may be long, and again under every report. */
+/* Printed before the run, which may be long, and again under every report. */
 static void say_linked_in(const char *program)
 {
 	const char *name = preflight_linked_in(program);
 
 	if (name)
 		cli_error(
-			"%s is linked statically into %s: what it hands out cannot be recorded. Link "
+			"%s is linked statically into %s: its allocations cannot be recorded. Link "
 			"it as a shared library, or use the C library's malloc.",
 			name, program);
 }
 
-/* A rank that is not wanted, or switched off: the program instead of us, as if we had not been there. */
+/* Replaces us with the program, unrecorded: its rank is not selected, or recording is disabled. */
 static int run_untouched(char *const *argv)
 {
 	execvp(argv[0], argv);
@@ -576,7 +646,7 @@ static int run_untouched(char *const *argv)
 	return status;
 }
 
-/* Ctrl-C is how it ends, unless the process does: both are success. */
+/* Ctrl-C or the end of the process ends the recording; both are success. */
 static int run_attached(struct arguments *arguments)
 {
 	AUTO(collect_result_release) struct collect_result result = { 0 };
@@ -607,10 +677,12 @@ static int run_started(struct arguments *arguments)
 		cli_error("%s", error.message);
 		return CLI_NOTHING_RECORDED;
 	}
+	if (!arguments->quiet && arguments->preset_sets)
+		say_preset(arguments);
 	if (!arguments->quiet)
 		say_linked_in(collect->argv[0]);
 	if (arguments->python_malloc && setenv("PYTHONMALLOC", "malloc", 1) < 0) {
-		cli_error("no memory left");
+		cli_error("out of memory");
 		return CLI_NOTHING_RECORDED;
 	}
 	collect->recorder = recorder;
@@ -640,7 +712,7 @@ static int run(struct arguments *arguments)
 		return run_attached(arguments);
 	if (live_is_disabled(getenv(LIVE_ENV_DISABLE))) {
 		cli_error("nothing is recorded, because " LIVE_ENV_DISABLE
-			  " is set: %s runs by itself. Unset it to record.",
+			  " is set: %s runs without the recorder. Unset it to record.",
 			  arguments->collect.argv[0]);
 		return run_untouched(arguments->collect.argv);
 	}
@@ -680,6 +752,8 @@ static const char *const examples[] = {
 	"heapgauge.server.PID.1.hg, .2.hg and so on, each time a stack grows that fast",
 	"heapgauge record --check budgets.ini -- ctest",
 	"record a test suite and fail if a test needs more memory than its budget",
+	"heapgauge record --preset python-domains python3 app.py",
+	"every block of a Python program: see --view pools",
 	"heapgauge record --pid 4711",
 	"a process that records itself, until Ctrl-C",
 	"heapgauge record --pid 4711 --write-on 'pressure>20%' --every 1min",
@@ -712,7 +786,7 @@ const struct command command_record = {
 	.examples = examples,
 	.exit_status =
 		"That of the program. If a signal kills the program, heapgauge ends by the same signal.\n\n"
-		"With --check, if the program itself succeeded: 1 if over a budget, 2 if that cannot be decided.\n\n"
+		"With --check, if the program itself succeeded: 1 if a budget is exceeded, 2 if one cannot be checked.\n\n"
 		"125 if nothing was recorded, 126 if the program cannot be run, 127 if it was not found, 2 if the "
 		"command line is wrong.",
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge report: one view of a recording, as text or JSON, on stdout; or all of them, as a page.
+ * heapgauge report: prints one view of a recording as text or JSON to stdout, or writes all views as a page.
  *
- * Views and formats are the rows of analysis/ and render/: a new one appears here by itself, in the
- * help as well.
+ * Views and formats are the rows of analysis/ and render/; a new row appears here and in the help by itself.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -17,8 +16,6 @@
 #include "cli/options/options.h"
 #include "cli/web/web.h"
 #include "collect/kernel/container.h"
-#include "collect/attach/inspect.h"
-#include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -51,7 +48,7 @@ struct report {
 	struct show show;
 	struct asked asked;
 	bool view_given;
-	uint64_t typed; /* bits of enum ask_option: given here, not in settings */
+	uint64_t typed; /* bits of enum ask_option: given on the command line, not in settings */
 };
 
 static int take_word(struct report *report, const char *word, struct error *error)
@@ -89,31 +86,15 @@ static int take_option(void *state, int option, const char *value, struct error 
 			report->typed |= UINT64_C(1) << option;
 		if (option < ASK_COUNT)
 			return ask_take(&report->asked, (enum ask_option)option, value, error);
-		return error_set(error, "an option without a meaning");
+		return error_set(error, "internal error: unhandled option");
 	}
-}
-
-/* The profile of a running process, and what it is called in the report. */
-static struct profile *open_process(pid_t pid, char **ret_name, struct error *error)
-{
-	struct recording recording = { 0 };
-
-	if (inspect_process(pid, HEAPGAUGE_VERSION, &recording, error) < 0)
-		return NULL;
-	if (asprintf(ret_name, "process %d", (int)pid) < 0) {
-		*ret_name = NULL;
-		recording_release(&recording);
-		error_set(error, "out of memory");
-		return NULL;
-	}
-	return profile_new(&recording, error);
 }
 
 static struct profile *open_either(const struct report *report, char **ret_name,
 				   struct error *error)
 {
 	if (report->pid)
-		return open_process(report->pid, ret_name, error);
+		return process_open(report->pid, ret_name, error);
 	*ret_name = recording_path(report->path, error);
 	return *ret_name ? recording_open(*ret_name, error) : NULL;
 }
@@ -133,25 +114,26 @@ static int write_to_file(struct report *report, const struct profile *profile, s
 
 /* ---- the page as a file ---- */
 
-/* What was asked on the command line is no part of a page: there it is asked on the page itself. */
+/* Rejects query options: on a page the user chooses them there. */
 static int check_page(const struct report *report, struct error *error)
 {
 	static const struct option_row questions[] = { ASK_QUESTION_ROWS };
 
 	if (report->view_given)
-		return error_set(error, "a page has all views: leave out --view");
+		return error_set(error, "a page contains all views: omit --view");
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
 		if (questions[i].name && (report->typed >> i & 1))
-			return error_set(error,
-					 "a page has the whole recording: leave out --%s, and "
-					 "choose it there",
-					 questions[i].name);
+			return error_set(
+				error,
+				"a page contains the whole recording: omit --%s and choose "
+				"it in the page",
+				questions[i].name);
 	if (!report->output && isatty(STDOUT_FILENO))
-		return error_set(error, "a page is nothing for a terminal: name a file with -o");
+		return error_set(error, "HTML is not written to a terminal: name a file with -o");
 	return 0;
 }
 
-/* Takes the profile. */
+/* Takes ownership of the profile. */
 static int write_page(const struct report *report, struct profile *profile, const char *name,
 		      struct error *error)
 {
@@ -172,7 +154,8 @@ static int show_report(void *state, const struct common_options *common, struct 
 	struct report *report = state;
 	AUTO_FREE char *name = NULL, *again = report_again(report->path, report->pid);
 	AUTO_FREE char *root = report->pid ? container_root(report->pid) : NULL;
-	struct profile *profile = open_either(report, &name, error);
+	struct profile *profile =
+		profile_asked(open_either(report, &name, error), &report->asked, error);
 
 	if (!profile)
 		return -1;

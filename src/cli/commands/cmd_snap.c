@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge snap: asks the collector of a running process to take a snapshot, under a name. The process itself is neither
- * stopped nor told.
+ * heapgauge snap: asks the collector of a running process to take a named snapshot. The process itself is neither
+ * stopped nor notified.
  */
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ static int take_option(void *state, int option, const char *value, struct error 
 	else if (c->pid)
 		return error_set(error, "one process at a time");
 	else if (options_number("PID", value, &c->pid, error) < 0)
-		return error_set(error, "'%s' is no process number", value);
+		return error_set(error, "'%s' is not a process id", value);
 	return 0;
 }
 
@@ -38,7 +38,7 @@ static int check(void *state, struct error *error)
 {
 	const struct snap_command *c = state;
 
-	return c->pid ? 0 : error_set(error, "snap needs the number of a recorded process");
+	return c->pid ? 0 : error_set(error, "snap needs the id of a recorded process");
 }
 
 static int snap(void *state, const struct common_options *common, struct error *error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge top: a running process, looked at while it runs. The screen is tui's; here are its options, and where profiles
- * and names come from: the process is read as `report --pid` reads it, but for its block map.
+ * heapgauge top: a live view of a running process. tui/ draws the screen; this file has the options, and provides
+ * profiles and names: it reads the process as `report --pid` does, except for its block map.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -30,12 +30,12 @@ static const struct option_row rows[] = {
 			     "show frames as module+offset, without looking up names" },
 };
 
-/* Where readings come from. Used by the reader's thread, which may outlive the command by a moment. */
+/* Provides readings. Used by the reader's thread, which may outlive the command briefly. */
 struct reading_source {
 	struct names_options names;
-	struct recorded recorded; /* pid 0: not looked for yet */
+	struct recorded recorded; /* pid 0: not searched for yet */
 	struct profile_copy copied;
-	char *root; /* of the container of the process that names are for */
+	char *root; /* of the container of the process that is being named */
 };
 
 static struct profile *read_process(void *context, pid_t pid, struct error *error)
@@ -49,7 +49,7 @@ static struct profile *read_process(void *context, pid_t pid, struct error *erro
 	}
 	if (inspect_recorded(&source->copied, &source->recorded, PROFILE_COPY_COUNTERS,
 			     HEAPGAUGE_VERSION, &recording, error) < 0) {
-		source->recorded.pid = 0; /* it may have become another program */
+		source->recorded.pid = 0; /* it may have called exec */
 		return NULL;
 	}
 	return profile_new(&recording, error);
@@ -90,7 +90,7 @@ static int take_pid(const char *text, pid_t *ret, struct error *error)
 	if (*ret)
 		return error_set(error, "one process at a time: %d or '%s'?", (int)*ret, text);
 	if (options_number("PID", text, &pid, error) < 0 || pid == 0 || pid > INT32_MAX)
-		return error_set(error, "top takes the number of a process, not '%s'", text);
+		return error_set(error, "top takes a process id, not '%s'", text);
 	*ret = (pid_t)pid;
 	return 0;
 }
@@ -129,11 +129,11 @@ static int take_option(void *state, int option, const char *value, struct error 
 		source->names.use_symbols = false;
 		return 0;
 	default:
-		return error_set(error, "an option without a meaning");
+		return error_set(error, "internal error: unhandled option");
 	}
 }
 
-/* What can be said without taking the screen. The only one there is need not be chosen. */
+/* Reports errors before the screen is taken over. Preselects the process if there is only one. */
 static int choose(struct top_options *top, struct error *error)
 {
 	AUTO(recorded_list_release) struct recorded_list list = { 0 };
@@ -142,7 +142,7 @@ static int choose(struct top_options *top, struct error *error)
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return error_set(
 			error, "top needs a terminal; 'heapgauge report --pid PID' writes the same "
-			       "as text, 'heapgauge list' says what there is");
+			       "as text, 'heapgauge list' lists the recorded processes");
 	if (top->pid)
 		return recorded_find(top->pid, &recorded, error);
 	if (recorded_list(&list, error) < 0)
@@ -157,7 +157,7 @@ static int watch(void *state, const struct common_options *common, struct error 
 	struct top_options *top = state;
 
 	(void)common;
-	/* Whoever is looked at goes first. */
+	/* Yield the CPU to the observed process. */
 	(void)!nice(NICENESS);
 	return choose(top, error) < 0 ? -1 : top_run(top, error);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heapgauge view: the recording as a page in the browser.
+ * heapgauge view: shows the recording as a page in the browser.
  *
- * A server of our own on 127.0.0.1 answers the page's questions until Ctrl-C; the browser is started beside it and
- * never waited for. Whoever has no browser here gets the URL, which is printed in any case.
+ * A server on 127.0.0.1 answers the page's requests until Ctrl-C. The browser is started in the background and
+ * never waited for; the URL is always printed, for users without a browser here.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -95,7 +95,7 @@ static int take_option(void *state, int option, const char *value, struct error 
 	default:
 		if (option >= 0 && option < ASK_COUNT)
 			return ask_take(&c->asked, (enum ask_option)option, value, error);
-		return error_set(error, "an option without a meaning");
+		return error_set(error, "internal error: unhandled option");
 	}
 }
 
@@ -126,8 +126,8 @@ static bool has_screen(void)
 }
 
 /*
- * In a session of its own, so that Ctrl-C here does not end it; nothing is waited for, and what it has to say is
- * said to nobody. The shell between makes it a child of init: it must not stay ours as a zombie.
+ * Runs the browser in its own session, so that Ctrl-C here does not end it, with its output discarded. The shell in
+ * between makes it a child of init, so that it does not become our zombie.
  */
 static void open_browser(const char *url)
 {
@@ -158,18 +158,21 @@ static void say_where(const struct view_command *c, const struct server *server)
 	printf("%s%s\n", socket ? "http://localhost:8080" : "", serve_url(server));
 	fflush(stdout);
 	if (socket)
-		cli_error("that URL works where 'ssh -L 8080:%s THIS-MACHINE' runs", socket);
+		cli_error("the URL works on the machine that runs 'ssh -L 8080:%s THIS-MACHINE'",
+			  socket);
 	else if (getenv("SSH_CONNECTION") && !c->serve.host)
 		fprintf(stderr,
-			"heapgauge: on the machine you sit at, first 'ssh -L %u:127.0.0.1:%u THIS-MACHINE'\n",
+			"heapgauge: run 'ssh -L %u:127.0.0.1:%u THIS-MACHINE' on your local "
+			"machine first\n",
 			serve_port(server), serve_port(server));
 	if (serve_is_public(server))
 		cli_error(
-			"warning: other machines can reach port %u (--host %s); who sees the URL, also on its "
-			"way, as it is not encrypted, can read the recording and its source files. Without "
-			"--host only this machine can: 'ssh -L %u:127.0.0.1:%u THIS-MACHINE' leads there",
+			"warning: other machines can reach port %u (--host %s); anyone who sees "
+			"the URL, which is sent unencrypted, can read the recording and its source "
+			"files. Without --host only this machine can; 'ssh -L %u:127.0.0.1:%u "
+			"THIS-MACHINE' then connects from another",
 			serve_port(server), c->serve.host, serve_port(server), serve_port(server));
-	fprintf(stderr, "heapgauge: Ctrl-C ends it\n");
+	fprintf(stderr, "heapgauge: press Ctrl-C to stop\n");
 }
 
 /* ---- until Ctrl-C ---- */
@@ -179,7 +182,7 @@ static int serve_until_signal(struct view_command *c, struct error *error)
 	sigset_t ends;
 	int number;
 
-	/* Blocked in all threads, so that this one can wait for them. */
+	/* Block the signals in all threads, so that this one can wait for them. */
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
@@ -195,7 +198,7 @@ static int serve_until_signal(struct view_command *c, struct error *error)
 	if (!c->no_open && !c->serve.socket_path && has_screen())
 		open_browser(serve_url_once(server));
 	sigwait(&ends, &number);
-	/* Something may still be worked out: whoever cannot wait for that presses Ctrl-C again. */
+	/* A request may still be running: a second Ctrl-C ends us without waiting for it. */
 	pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
 	serve_stop(server);
 	return 0;
@@ -211,7 +214,7 @@ static int show(void *state, const struct common_options *common, struct error *
 	if (c->pid) {
 		c->root = container_root(c->pid);
 		c->asked.names.root = c->root;
-		(void)!nice(NICENESS); /* what is looked at goes first */
+		(void)!nice(NICENESS); /* yield the CPU to the observed process */
 	}
 	if (c->pid ? web_watch(&c->web, c->pid, c->against, error) < 0
 		   : web_open(&c->web, c->paths.at, c->paths.count, c->against, error) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the doctor looks at: lines of a check, what was found, and the remedy where something is wrong. */
+/* The checks of the doctor: each line has what was checked, what was found, and a remedy if something is wrong. */
 #ifndef CLI_DOCTOR_DOCTOR_H
 #define CLI_DOCTOR_DOCTOR_H
 
@@ -12,7 +12,7 @@
 
 enum doctor_verdict {
 	DOCTOR_OK,
-	DOCTOR_WARN, /* recording works, something will be missing */
+	DOCTOR_WARN, /* recording works, but something will be missing */
 	DOCTOR_NO,   /* nothing can be recorded */
 };
 
@@ -20,29 +20,29 @@ struct doctor_line {
 	const char *check;
 	enum doctor_verdict verdict;
 	const char *found;
-	const char *way_out; /* NULL: none is needed */
+	const char *way_out; /* the remedy; NULL: none needed */
 };
 
 struct doctor {
 	VECTOR(struct doctor_line) lines;
-	struct arena arena; /* of the lines' texts */
+	struct arena arena; /* owns the texts of the lines */
 	bool failed;	    /* out of memory */
 };
 #define DOCTOR_INIT ((struct doctor){ 0 })
 void doctor_release(struct doctor *doctor);
 
-/* One more line. `check` is a literal, way_out may be NULL; both other texts are copied. */
+/* Adds a line. `check` is a literal, way_out may be NULL; the other two texts are copied. */
 void doctor_add(struct doctor *doctor, const char *check, enum doctor_verdict verdict,
 		const char *way_out, const char *format, ...) PRINTF_LIKE(5, 6);
-/* The same of an error's message: a sentence, and the remedy in its second line. */
+/* Does the same with an error message: its first line is the finding, its second the remedy. */
 void doctor_add_error(struct doctor *doctor, const char *check, enum doctor_verdict verdict,
 		      const char *message);
-/* The worst of all lines. */
+/* Returns the worst verdict of all lines. */
 enum doctor_verdict doctor_worst(const struct doctor *doctor);
 
-/* This machine: kernel, limits, recorder, names. Runs a small program under the recorder. */
+/* Checks this machine: kernel, limits, recorder, names. Runs a small program under the recorder. */
 void doctor_machine(struct doctor *doctor);
-/* A program, from its file alone: it is not run. Looked up as execvp does. */
+/* Checks a program, from its file alone, without running it. Looks it up as execvp does. */
 void doctor_program(struct doctor *doctor, const char *program);
 
 #endif

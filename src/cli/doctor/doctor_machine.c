@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The doctor about this machine. What can be tried is tried: a small program is recorded by this very heapgauge, because
- * no list of conditions is as complete as that. The rest are things that make an answer poorer, not impossible. Reads
- * /proc and the environment; changes nothing.
+ * The doctor's checks of this machine. It records a small program with this heapgauge, because no list of
+ * conditions is as complete as a trial. The other checks concern what makes reports less detailed, not impossible.
+ * Reads /proc and the environment; changes nothing.
  */
 #include "cli/doctor/doctor.h"
 
@@ -30,7 +30,7 @@
 #include "util/files.h"
 #include "util/units.h"
 
-/* Whether a version such as "6.18.44-x" is that one or later. */
+/* Whether a version such as "6.18.44-x" is at least major.minor. */
 static bool is_from(const char *version, unsigned long major, unsigned long minor)
 {
 	char *end;
@@ -50,7 +50,7 @@ static void judge_kernel(struct doctor *doctor)
 			   name.machine,
 			   is_from(name.release, 6, 15)
 				   ? ""
-				   : "; how descendants end is known for sure from 6.15 on");
+				   : "; the exit status of all descendants needs Linux 6.15");
 	if (memory < 0)
 		doctor_add(doctor, "memory", DOCTOR_NO,
 			   "allow memfd_create in the container's seccomp filter",
@@ -74,7 +74,7 @@ static char *find_recorder(struct doctor *doctor)
 	return NULL;
 }
 
-/* Runs `heapgauge record true` into the file and returns its exit status; *ret_said is the caller's. */
+/* Runs `heapgauge record true` into the file and returns its exit status; the caller frees *ret_said. */
 static int record_true(const char *file, char **ret_said)
 {
 	char self[] = "/proc/self/exe";
@@ -117,12 +117,12 @@ static void try_recording(struct doctor *doctor)
 	int status;
 
 	if (preflight_program("true", &error) < 0) {
-		doctor_add(doctor, "trial", DOCTOR_WARN, NULL, "not made: %s", error.message);
+		doctor_add(doctor, "trial", DOCTOR_WARN, NULL, "not run: %s", error.message);
 		return;
 	}
 	fd = mkostemp(file, O_CLOEXEC);
 	if (fd < 0) {
-		doctor_add(doctor, "trial", DOCTOR_WARN, "make room in /tmp", "not made: /tmp: %s",
+		doctor_add(doctor, "trial", DOCTOR_WARN, "free space in /tmp", "not run: /tmp: %s",
 			   strerror(errno));
 		return;
 	}
@@ -141,11 +141,11 @@ static void judge_preload(struct doctor *doctor)
 	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
 
 	if (preload && *preload)
-		doctor_add(doctor, "preload", DOCTOR_WARN, "unset LD_PRELOAD if they disturb",
-			   "LD_PRELOAD has other libraries already: %s", preload);
+		doctor_add(doctor, "preload", DOCTOR_WARN, "unset LD_PRELOAD if they interfere",
+			   "LD_PRELOAD already names other libraries: %s", preload);
 	if (file_read("/etc/ld.so.preload", 65536, &text, NULL) == 0 && text.size > 1)
 		doctor_add(doctor, "preload", DOCTOR_WARN, NULL,
-			   "/etc/ld.so.preload puts libraries into every program");
+			   "/etc/ld.so.preload loads libraries into every program");
 }
 
 static void judge_libc(struct doctor *doctor)
@@ -204,10 +204,11 @@ static void judge_limits(struct doctor *doctor)
 
 	if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
 		doctor_add(doctor, "limits", DOCTOR_WARN, "ulimit -v unlimited",
-			   "address space is limited to %s: the recorder has to fit in",
+			   "address space is limited to %s: the recorder must fit in it",
 			   units_bytes(space.rlim_cur).text);
 	else if (getrlimit(RLIMIT_CORE, &core) == 0)
-		doctor_add(doctor, "limits", DOCTOR_OK, NULL, "address space free; core files %s",
+		doctor_add(doctor, "limits", DOCTOR_OK, NULL,
+			   "address space unlimited; core files %s",
 			   core.rlim_cur == 0		    ? "off"
 			   : core.rlim_cur == RLIM_INFINITY ? "on"
 							    : "limited");
@@ -230,7 +231,7 @@ static void judge_names(struct doctor *doctor)
 	void *library = dlopen("libdebuginfod.so.1", RTLD_LAZY);
 	const char *debuginfod = !library	    ? "debuginfod is not installed"
 				 : !(urls && *urls) ? "DEBUGINFOD_URLS is not set"
-						    : "debuginfod can be asked";
+						    : "debuginfod can be queried";
 
 	if (library)
 		dlclose(library);
@@ -238,10 +239,10 @@ static void judge_names(struct doctor *doctor)
 		doctor_add(doctor, "debug files", DOCTOR_OK, NULL, "/usr/lib/debug/.build-id; %s",
 			   debuginfod);
 	else
-		doctor_add(doctor, "debug files", DOCTOR_OK, NULL,
-			   "none in /usr/lib/debug: system libraries show what their symbols tell; "
-			   "%s",
-			   debuginfod);
+		doctor_add(
+			doctor, "debug files", DOCTOR_OK, NULL,
+			"none in /usr/lib/debug: system libraries show only exported symbols; %s",
+			debuginfod);
 	doctor_add(doctor, "JIT code", access("/tmp", W_OK) == 0 ? DOCTOR_OK : DOCTOR_WARN, NULL,
 		   "named by /tmp/perf-PID.map, if the program writes one");
 }
@@ -269,7 +270,7 @@ void doctor_machine(struct doctor *doctor)
 	recorder = find_recorder(doctor);
 	if (live_is_disabled(getenv(LIVE_ENV_DISABLE)))
 		doctor_add(doctor, "switch", DOCTOR_NO, "unset " LIVE_ENV_DISABLE,
-			   LIVE_ENV_DISABLE " is set, which switches every recording off");
+			   LIVE_ENV_DISABLE " is set, which disables recording");
 	else if (recorder)
 		try_recording(doctor);
 	judge_preload(doctor);

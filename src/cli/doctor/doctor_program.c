@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The doctor about one program, from files alone: whether the recorder gets in, whether it sees the allocator, what in it and its
- * libraries may hide memory, whether stacks can be walked and frames named. The first is collect/binaries/preflight.h's judgement and the last symbols/'s own
- * search, so that the doctor cannot say otherwise than recording and reporting will.
+ * The doctor's checks of one program, from its files alone: whether the recorder can be loaded, whether it sees the
+ * allocator, what in the program and its libraries may hide memory, and whether stacks can be walked and frames
+ * named. The first check calls collect/binaries/preflight.h and the last symbols/, so that the doctor always agrees
+ * with recording and reporting.
  */
 #include "cli/doctor/doctor.h"
 
@@ -40,7 +41,7 @@ static void judge_names(struct doctor *doctor, const char *path, const struct el
 	else if (source == SYMBOLS_ELF)
 		doctor_add(doctor, "names", DOCTOR_WARN,
 			   "build it with -g, or install its debug information",
-			   "functions only: there is no debug information");
+			   "functions only: no debug information");
 	else
 		doctor_add(doctor, "names", DOCTOR_WARN,
 			   "build it with -g, or install its debug information",
@@ -63,15 +64,15 @@ static void judge_allocator(struct doctor *doctor, const struct elf_facts *facts
 		doctor_add(
 			doctor, "allocator", DOCTOR_WARN,
 			"link it as a shared library, or use the C library's malloc",
-			"%s is linked in statically under names of its own: what it allocates is "
-			"not recorded",
+			"%s is linked in statically under its own names: its allocations are not "
+			"recorded",
 			name);
 	else
 		doctor_add(doctor, "allocator", DOCTOR_OK, NULL, "%s",
 			   facts->shared ? facts->shared : "the C library's");
 }
 
-/* What everybody has, and what takes the place of the C library's malloc. */
+/* The C library, the loader, the recorder, and a library that replaces the C library's malloc. */
 static bool is_expected(const char *path, const struct elf_facts *program)
 {
 	const char *base = path_base(path);
@@ -84,7 +85,7 @@ static bool is_expected(const char *path, const struct elf_facts *program)
 
 static void judge_unseen(struct doctor *doctor, const char *path, uint64_t found)
 {
-	/* Many ask sbrk only where the heap ends, and have libc's name for other reasons. */
+	/* Many libraries call sbrk only to query the end of the heap, and contain libc's name for other reasons. */
 	found &= ~(UNSEEN_BIT(sbrk) | UNSEEN_BIT(dlsym_libc));
 	for (uint64_t left = unseen_most_specific(found); left; left &= left - 1) {
 		enum unseen is = (enum unseen)__builtin_ctzll(left);
@@ -95,12 +96,13 @@ static void judge_unseen(struct doctor *doctor, const char *path, uint64_t found
 	}
 }
 
-/* What the program and its libraries hold that may hide memory. Whether it does shows only when it runs: a report says so. */
+/* Reports what the program and its libraries contain that may hide memory. Only a run shows whether it does; the
+ * report then says so. */
 static void judge_loaded(struct doctor *doctor, const char *path, const struct elf_facts *facts)
 {
 	AUTO(needed_release) struct needed needed = { 0 };
 
-	/* An allocator in the program itself has a line of its own. */
+	/* An allocator linked into the program has its own line. */
 	judge_unseen(doctor, path, facts->unseen & ~unseen_of_class(UNSEEN_ALLOCATOR));
 	needed_find(&needed, path);
 	for (size_t i = 1; i < needed.files.count; i++) {
@@ -126,14 +128,14 @@ static void judge_file(struct doctor *doctor, const char *path, const struct elf
 	judge_names(doctor, path, facts);
 	if (facts->build_id_bytes)
 		doctor_add(doctor, "build-id", DOCTOR_OK, NULL,
-			   "present: a report can tell that this is the file");
+			   "present: a report can verify that the file is the same");
 	else
 		doctor_add(doctor, "build-id", DOCTOR_WARN, "link it with -Wl,--build-id",
 			   "none: if the file changes, a report shows wrong names");
 }
 
-/* The word behind `env` in a script's first line, if that is its interpreter: "#!/usr/bin/env -S python3 -u". The
- * caller's; NULL: there is none. */
+/* Returns the program that `env` starts in a script's first line, as in "#!/usr/bin/env -S python3 -u". The
+ * caller frees it; NULL: the interpreter is not env. */
 static char *program_of_env(struct span script, const struct elf_judgement *judgement)
 {
 	const char *at = judgement->path, *end = (const char *)script.data + script.size;
@@ -156,7 +158,8 @@ static char *program_of_env(struct span script, const struct elf_judgement *judg
 	return NULL;
 }
 
-/* The file that is loaded in the end: of a script, its interpreter. The caller's; NULL if there is none. */
+/* Returns the file that is finally loaded: for a script, its interpreter. The caller frees it; NULL if there is
+ * none. */
 static char *resolve(struct doctor *doctor, const char *program)
 {
 	char *path = program_path(program);
@@ -181,7 +184,7 @@ static char *resolve(struct doctor *doctor, const char *program)
 	return path;
 }
 
-/* False if there is nothing to look at. */
+/* Returns false if there is nothing to check. */
 static bool judge_location(struct doctor *doctor, const char *program, const char *path)
 {
 	struct stat status;
@@ -191,19 +194,19 @@ static bool judge_location(struct doctor *doctor, const char *program, const cha
 
 		snprintf(here, sizeof here, "heapgauge doctor ./%s", program);
 		doctor_add(doctor, "file", DOCTOR_NO, here,
-			   "not found in the folders of PATH, but there is one here");
+			   "not found in PATH, but present in this folder");
 	} else if (!path) {
 		doctor_add(doctor, "file", DOCTOR_NO, "name the program's file",
-			   "not found in the folders of PATH");
+			   "not found in PATH");
 	} else if (stat(path, &status) < 0) {
-		doctor_add(doctor, "file", DOCTOR_NO, "name a program that is there", "%s: %s",
-			   path, strerror(errno));
+		doctor_add(doctor, "file", DOCTOR_NO, "name an existing program", "%s: %s", path,
+			   strerror(errno));
 	} else if (S_ISDIR(status.st_mode)) {
 		doctor_add(doctor, "file", DOCTOR_NO, "name a program in it", "%s is a folder",
 			   path);
 	} else if (access(path, X_OK) < 0) {
 		doctor_add(doctor, "file", DOCTOR_NO, "chmod +x it, if it is a program",
-			   "%s may not be run", path);
+			   "%s is not executable", path);
 	} else {
 		return true;
 	}
@@ -226,7 +229,7 @@ void doctor_program(struct doctor *doctor, const char *program)
 		doctor_add_error(doctor, "recorder", DOCTOR_NO, error.message);
 	else if (!is_elf)
 		doctor_add(doctor, "recorder", DOCTOR_WARN,
-			   "begin it with #! and the interpreter, if it is a script",
+			   "start it with #! and an interpreter, if it is a script",
 			   "neither a program nor a script: a shell would run it");
 	else
 		doctor_add(doctor, "recorder", DOCTOR_OK, NULL, "can be loaded into it");

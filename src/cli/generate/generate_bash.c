@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion for bash 4 and later. It needs nothing but bash: the package bash-completion is used only for the words of
- * a recorded program, if it is there. The tables are in the script, so that completing never runs heapgauge.
+ * Completion for bash 4 and later. It needs only bash; the package bash-completion, if installed, completes the
+ * arguments of a recorded program. The tables are in the script, so that completion never runs heapgauge.
  */
 #include "cli/generate/generate.h"
 
@@ -60,7 +60,7 @@ static void put_value(FILE *out, const struct command *command, const struct opt
 	fputs(" ;;\n", out);
 }
 
-/* What needs a value in the next word, so that this is not taken for a program. */
+/* Lists the options whose value is the next word, so that it is not mistaken for the program. */
 static void put_takers(FILE *out)
 {
 	const struct option_row *row;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion for fish 3. One line for each command, option and kind of word; the condition asks for the word behind
- * heapgauge, so that a program to record may have any name.
+ * Completion for fish 3. One line per command, option and kind of argument; the condition tests the word after
+ * heapgauge, so that the program to record may have any name.
  */
 #include "cli/generate/generate.h"
 
@@ -13,7 +13,8 @@ static void put_text(FILE *out, const char *text)
 	put_escaped(out, text, "'\\");
 }
 
-/* The words as an -a argument: a command substitution inside '...', so that a line may stand beside each. */
+/* Writes the words as an -a argument: a command substitution inside '...', so that each word can have a
+ * description. */
 static void put_choices(FILE *out, const struct words *words)
 {
 	const char *word, *help;
@@ -28,7 +29,7 @@ static void put_choices(FILE *out, const struct words *words)
 	fputs(" -a \"(printf '%s\\t%s\\n'", out);
 	for (size_t i = 0; (word = words_at(words, i, &help)); i++) {
 		fprintf(out, " %s '", word);
-		/* Twice quoted: the inner quotes are read when the substitution runs. */
+		/* Quoted twice: the inner quotes are parsed when the substitution runs. */
 		for (const char *c = help ? help : ""; *c; c++) {
 			if (*c == '\'' || *c == '\\')
 				fputs("\\\\", out);

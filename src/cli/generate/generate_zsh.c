@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion for zsh, on its own _arguments. The specs are in single quotes; a colon, a bracket or a backslash in a text
- * gets a backslash of its own, because _arguments splits there.
+ * Completion for zsh, based on _arguments. The specs are in single quotes; a colon, bracket or backslash in a text
+ * is escaped with a backslash, because _arguments splits there.
  */
 #include "cli/generate/generate.h"
 
@@ -22,7 +22,8 @@ static void put_spec_text(FILE *out, const char *text)
 	}
 }
 
-/* A list whose names have lines gets a function of its own: _arguments would split those at each colon. */
+/* A list of names with descriptions gets its own function: _arguments would split the descriptions at each
+ * colon. */
 static void put_helped(FILE *out, const struct command *command, const struct option_row *row)
 {
 	const char *word, *help;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options -> query. The words are analysis' vocabulary; here they are only taken from the command
- * line, with sentences for what cannot be understood.
+ * Parses options into a query. The terms are analysis/'s vocabulary; this file only takes them from the command
+ * line and explains what it cannot parse.
  */
 #include "cli/options/ask.h"
 
@@ -74,7 +74,7 @@ static int add_debug_folder(struct asked *asked, const char *folder, struct erro
 	return 0;
 }
 
-/* One line that is written over and over, and taken back at the end of the file. */
+/* Redraws one progress line, and erases it at the end of the file. */
 static void show_fetched(void *context, uint64_t done_bytes, uint64_t total_bytes)
 {
 	(void)context;
@@ -113,6 +113,24 @@ static int take_kind(struct query *q, const char *value, struct error *error)
 	return error_set(error, "--kind is heap, mmap, pool or all, not '%s'", value);
 }
 
+const struct frames_word frames_words[] = {
+	[FRAMES_PROGRAM] = { "program",
+			     "Python and native functions, without the interpreter's own" },
+	[FRAMES_ALL] = { "all", "with the interpreter's own" },
+	[FRAMES_PYTHON] = { "python", "Python functions only, where a stack has any" },
+	{ NULL, NULL },
+};
+
+static int take_frames(struct asked *asked, const char *value, struct error *error)
+{
+	for (size_t i = 0; frames_words[i].name; i++)
+		if (strcmp(value, frames_words[i].name) == 0) {
+			asked->fold.frames = (enum fold_frames)i;
+			return 0;
+		}
+	return error_set(error, "--frames is program, all or python, not '%s'", value);
+}
+
 static int take_cost(struct query *q, const char *value, struct error *error)
 {
 	struct moment at = { 0 };
@@ -132,7 +150,7 @@ static int take_rule(struct query *q, enum ask_option option, const char *value,
 		[ASK_FOCUS] = RULE_FOCUS,   [ASK_IGNORE] = RULE_IGNORE,
 		[ASK_MODULE] = RULE_MODULE, [ASK_NOT_MODULE] = RULE_NOT_MODULE,
 		[ASK_TAG] = RULE_TAG,	    [ASK_POOL] = RULE_POOL,
-		[ASK_LABEL] = RULE_LABEL,
+		[ASK_LABEL] = RULE_LABEL,   [ASK_LANGUAGE] = RULE_LANGUAGE,
 	};
 
 	return filters_add(&q->filters, kinds[option], value, error);
@@ -159,6 +177,7 @@ int ask_take(struct asked *asked, enum ask_option option, const char *value, str
 	case ASK_TAG:
 	case ASK_POOL:
 	case ASK_LABEL:
+	case ASK_LANGUAGE:
 		return take_rule(q, option, value, error);
 	case ASK_THREAD:
 		q->filters.thread = value;
@@ -184,6 +203,11 @@ int ask_take(struct asked *asked, enum ask_option option, const char *value, str
 	case ASK_FOLD_RECURSION:
 		q->fold_recursion = true;
 		return 0;
+	case ASK_FOLD_IMPORTS:
+		asked->fold.imports = true;
+		return 0;
+	case ASK_FRAMES:
+		return take_frames(asked, value, error);
 	case ASK_LIMIT:
 		asked->limit_given = true;
 		return take_number("limit", value, &q->limit, error);
@@ -217,7 +241,7 @@ const struct analysis *ask_default_view(const struct asked *asked, bool compares
 		return analysis_find("functions");
 	if (q->has_cost || q->at.kind || q->minus.kind || q->has_axis)
 		return analysis_find("sites");
-	/* The summary of one recording is of whole processes. */
+	/* The summary of one recording covers whole processes. */
 	if (!compares && filters_are_finer_than_processes(&q->filters))
 		return analysis_find("sites");
 	return &analyses[0];

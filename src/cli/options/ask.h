@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options that make a question: the same in every command that answers one.
+ * The options that form a query, the same in every command that takes one.
  *
  *	enum { OPT_VIEW = ASK_COUNT, OPT_FORMAT };
  *	static const struct option_row rows[] = { ASK_ROWS, [OPT_VIEW] = {...} };
@@ -14,6 +14,8 @@
 #include "analysis/analyses.h"
 #include "analysis/result/query.h"
 #include "cli/options/options.h"
+#include "model/fold_options.h"
+#include "model/languages.h"
 #include "model/names.h"
 #include "util/error.h"
 #include "util/vector.h"
@@ -32,6 +34,7 @@ enum ask_option {
 	ASK_TAG,
 	ASK_POOL,
 	ASK_LABEL,
+	ASK_LANGUAGE,
 	ASK_MIN_SIZE,
 	ASK_MAX_SIZE,
 	ASK_KIND,
@@ -40,6 +43,8 @@ enum ask_option {
 	ASK_DEPTH,
 	ASK_THRESHOLD,
 	ASK_FOLD_RECURSION,
+	ASK_FOLD_IMPORTS,
+	ASK_FRAMES,
 	ASK_LIMIT,
 	ASK_NAMES,
 	ASK_NO_SYMBOLS,
@@ -65,6 +70,7 @@ enum ask_option {
 	[ASK_TAG] = { "tag", 0, "REGEX", "only allocations under a matching tag: server/parser", .group = "Which stacks" }, \
 	[ASK_POOL] = { "pool", 0, "REGEX", "only blocks from a matching pool", .group = "Which stacks" }, \
 	[ASK_LABEL] = { "label", 0, "KEY=REGEX", "only allocations under a matching label: tenant=acme", .group = "Which stacks" }, \
+	[ASK_LANGUAGE] = { "language", 0, "LANGUAGE", "only allocations by functions in this language", .group = "Which stacks", .choices = WORDS_WITH_HELP(language_words) }, \
 	[ASK_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites whose mean allocation is at least SIZE", .group = "Which stacks" }, \
 	[ASK_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites whose mean allocation is at most SIZE", .group = "Which stacks" }, \
 	[ASK_KIND] = { "kind", 0, "KIND", "which memory: the heap, mappings that the program made, or pools, which lie inside the other two", .group = "Which stacks", .choices = WORDS(kind_words) }, \
@@ -72,10 +78,12 @@ enum ask_option {
 	[ASK_DEPTH] = { "depth", 0, "N", "tree of at most N levels", .group = "How much" }, \
 	[ASK_THRESHOLD] = { "threshold", 0, "PERCENT", "fold nodes below this share", .group = "How much", .fallback = "tree: 1" }, \
 	[ASK_FOLD_RECURSION] = { "fold-recursion", 0, NULL, "show a function that calls itself as one level", .group = "How much" }, \
+	[ASK_FOLD_IMPORTS] = { "fold-imports", 0, NULL, "leave out the Python functions that import modules", .group = "How much" }, \
+	[ASK_FRAMES] = { "frames", 0, "WHICH", "which functions of Python programs to show", .group = "How much", .choices = WORDS_WITH_HELP(frames_words), .fallback = "program" }, \
 	[ASK_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, json: all" }, \
 	[ASK_NAMES] = { "names", 0, "STYLE", "style of function names", .group = "Names", .choices = WORDS_WITH_HELP(name_styles), .fallback = "text: short, else full" }
 
-/* What reads files of the machine, or the network: a page may not ask for it. */
+/* Options that read files of the machine or use the network: a page may not set them. */
 #define ASK_MACHINE_ROWS \
 	[ASK_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that match FILE, in LeakSanitizer's syntax; builtin: memory that libraries keep by design", .group = "Which stacks" }, \
 	[ASK_NO_SYMBOLS] = { "no-symbols", 0, NULL, "show frames as module+offset, without looking up names", .group = "Names" }, \
@@ -89,24 +97,29 @@ enum ask_option {
 
 struct asked {
 	struct query query;
+	struct fold_options fold; /* applied to the profile with profile_fold */
 	struct names_options names;
 	VECTOR(const char *) debug_folders;
 	bool limit_given, style_given;
 };
 
-/* Nothing asked yet: names are looked up. */
+/* Returns an empty query that resolves names. */
 struct asked ask_init(void);
 
-/* What to show where no view was named: grouped it is a list of groups, a question about a cost or a moment is one of sites, and
- * no question gets the summary. */
+/* Returns the view to show if none was named: groups with --by, sites if a cost or a moment was given, else the
+ * summary. */
 const struct analysis *ask_default_view(const struct asked *asked, bool compares);
 
-/* -1 with the error set. Texts of the query point to the values. */
+/* Returns -1 with the error set. The query's texts point into the values. */
 int ask_take(struct asked *asked, enum ask_option option, const char *value, struct error *error);
 void ask_release(struct asked *asked);
 
-/* What --kind and --names accept. */
+/* The choices of --kind, --frames and --names. */
 extern const char *const kind_words[];
+struct frames_word {
+	const char *name, *help;
+};
+extern const struct frames_word frames_words[];
 struct name_style_word {
 	const char *name, *help;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Help from the rows: a list of commands in groups, or one command with its options in groups. Everything is two columns,
- * the right one wrapped to the width, so that no row has to know how wide a terminal is. No state.
+ * Prints help from the rows: a list of commands in groups, or one command with its options in groups. The output
+ * has two columns; the right one is wrapped to the width, so that no row needs to know how wide the terminal is. No
+ * state.
  */
 #include "cli/options/help.h"
 
@@ -19,7 +20,7 @@ enum {
 	COLUMNS_MAX = 100, /* longer lines are hard to read */
 };
 
-/* Words from `at` on, wrapped, each line but the first indented. */
+/* Prints the words of `text` wrapped, starting at column `at`; lines after the first are indented. */
 static void print_wrapped(FILE *out, const char *text, size_t at, size_t indent, size_t columns)
 {
 	size_t column = at;
@@ -50,7 +51,7 @@ static void print_wrapped(FILE *out, const char *text, size_t at, size_t indent,
 	fputc('\n', out);
 }
 
-/* A left word and what it means; the right column begins on the next line if the left is too long. */
+/* Prints a term and its description; the description starts on the next line if the term is too long. */
 static void print_pair(FILE *out, const char *left, const char *right, size_t column,
 		       size_t columns)
 {
@@ -132,7 +133,7 @@ static void print_group(FILE *out, const struct option_row *rows, size_t count, 
 			print_option(out, &rows[i], columns);
 }
 
-/* Those without a group, then each group once, in the order in which they first appear. */
+/* Prints options without a group, then each group once, in the order in which the groups first appear. */
 static void print_options(FILE *out, const struct option_row *rows, size_t count, size_t columns)
 {
 	for (size_t i = 0; i < count; i++)
@@ -150,7 +151,7 @@ static void print_options(FILE *out, const struct option_row *rows, size_t count
 	}
 }
 
-/* The lists whose words have lines of their own. */
+/* Prints the lists of choices that have descriptions. */
 static void print_choices(FILE *out, const struct command *command, size_t columns)
 {
 	for (size_t i = 0; i < command->option_count; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options from rows: see options.h.
+ * Parses options from rows: see options.h.
  *
- * getopt_long is not used because it keeps global state, prints by itself, guesses abbreviations (which would make
- * every later option a change of meaning of an earlier spelling) and cannot name the nearest option.
+ * getopt_long is not used because it keeps global state, prints by itself, accepts abbreviations (so that a new
+ * option can change the meaning of an old spelling) and cannot suggest the nearest option.
  *
- * The command line comes first and the settings behind it, only for what was not given: so a flag can be taken back
- * (--quiet=no), and --help works however broken a settings file is.
+ * The command line is parsed first, then the settings, and only for options that were not given. So a flag can be
+ * switched off (--quiet=no), and --help works however broken a settings file is.
  */
 #include "cli/options/options.h"
 
@@ -17,7 +17,6 @@
 #include <strings.h>
 
 #include "base/compiler.h"
-#include "cli/options/settings.h"
 
 enum { NAME_MAX_BYTES = 32 };
 
@@ -41,8 +40,8 @@ const struct option_row common_rows[] = {
 };
 const size_t common_row_count = ARRAY_SIZE(common_rows);
 
-/* For messages only: one process parses one command line. */
-static const char *origin_of_last;
+/* Only for messages: one thread parses one command line. */
+static _Thread_local const char *origin_of_last;
 
 const char *options_origin(void)
 {
@@ -76,13 +75,13 @@ static int unknown_option(const struct options *o, const char *name, struct erro
 	const char *near = nearest_name(name, names, ARRAY_SIZE(names));
 
 	if (near)
-		error_set(error, "there is no option --%s; did you mean --%s?", name, near);
+		error_set(error, "unknown option --%s; did you mean --%s?", name, near);
 	else
-		error_set(error, "there is no option --%s", name);
+		error_set(error, "unknown option --%s", name);
 	return OPTIONS_ERROR;
 }
 
-/* Whether the text is a yes (*ret true) or a no; an error otherwise. */
+/* Parses yes (*ret true) or no; anything else is an error. */
 static int parse_flag(const char *name, const char *text, bool *ret, struct error *error)
 {
 	static const char *const yes[] = { "yes", "true", "on", "1" };
@@ -94,7 +93,7 @@ static int parse_flag(const char *name, const char *text, bool *ret, struct erro
 			return 0;
 		}
 	}
-	return error_set(error, "--%s takes no value but yes or no, not '%s'", name, text);
+	return error_set(error, "--%s takes yes or no, not '%s'", name, text);
 }
 
 static int check_choice(const struct option_row *row, const char *value, struct error *error)
@@ -104,12 +103,13 @@ static int check_choice(const struct option_row *row, const char *value, struct 
 	const char *near = words_nearest(&row->choices, value);
 
 	if (near)
-		return error_set(error, "--%s takes no '%s'; did you mean '%s'?", row->name, value,
-				 near);
-	return error_set(error, "--%s takes no '%s'", row->name, value);
+		return error_set(error, "--%s does not take '%s'; did you mean '%s'?", row->name,
+				 value, near);
+	return error_set(error, "--%s does not take '%s'", row->name, value);
 }
 
-/* A value for a row, wherever it came from. The row's index; OPTIONS_END: nothing to hand out; OPTIONS_ERROR. */
+/* Checks a value for a row, whatever its source. Returns the index of the row, OPTIONS_END if there is nothing
+ * to return to the caller, or OPTIONS_ERROR. */
 static int accept(struct options *o, size_t index, const char *text, const char **value,
 		  struct error *error)
 {
@@ -145,7 +145,7 @@ static int accept(struct options *o, size_t index, const char *text, const char 
 	return OPTIONS_END;
 }
 
-/* `attached` is the value that came in the same word, or NULL. */
+/* `attached` is a value in the same word, or NULL. */
 static int take_option(struct options *o, size_t index, const char *attached, const char **value,
 		       struct error *error)
 {
@@ -172,7 +172,7 @@ static int long_option(struct options *o, const char *word, const char **value, 
 	size_t length = equals ? (size_t)(equals - word) : strlen(word);
 
 	if (length >= sizeof name) {
-		error_set(error, "there is no option --%s", word);
+		error_set(error, "unknown option --%s", word);
 		return OPTIONS_ERROR;
 	}
 	memcpy(name, word, length);
@@ -199,7 +199,7 @@ static int short_option(struct options *o, const char *word, const char **value,
 		error_set(error, "-%c takes no value: -%s", word[0], word);
 		return OPTIONS_ERROR;
 	}
-	error_set(error, "there is no option -%c", word[0]);
+	error_set(error, "unknown option -%c", word[0]);
 	return OPTIONS_ERROR;
 }
 
@@ -209,7 +209,7 @@ static int next_setting(struct options *o, const char **value, struct error *err
 
 	if (!o->asked_settings) {
 		o->asked_settings = true;
-		if (!o->common.no_config && settings_for(o, error) < 0)
+		if (!o->common.no_config && o->read_settings && o->read_settings(o, error) < 0)
 			return OPTIONS_ERROR;
 	}
 	while (o->setting_at < o->setting_count) {
@@ -288,7 +288,7 @@ int options_pid(const char *name, const char *text, pid_t *ret, struct error *er
 	if (options_number(name, text, &pid, error) < 0)
 		return -1;
 	if (pid == 0 || pid > INT32_MAX)
-		return error_set(error, "--%s takes the number of a process, not %s", name, text);
+		return error_set(error, "--%s takes a process id, not %s", name, text);
 	*ret = (pid_t)pid;
 	return 0;
 }

@@ -2,11 +2,11 @@
 /*
  * Environment and settings files: see settings.h.
  *
- * A file is checked whole, not only the section in use: a mistake should show when it is made and not months later. A
- * file of the current folder that somebody else could have put there is not read: a command run in /tmp must not do as
- * a stranger's file says.
+ * A file is checked as a whole, not only the section in use, so that a mistake shows at once and not months later.
+ * A file in the current folder that another user could have written is not read: a command run in /tmp must not
+ * obey a stranger's file.
  *
- * The arena below keeps what was handed out; it is per process and grows by the size of the files.
+ * The arena below owns all returned values; it lives as long as the process and grows with the size of the files.
  */
 #include "cli/options/settings.h"
 
@@ -39,7 +39,7 @@ struct file {
 	struct ini ini;
 };
 
-/* Variables of this name mean something else; PORT and SERVICE_ are what Kubernetes sets for a service that is called
+/* Variables with these names mean something else. Kubernetes sets PORT and SERVICE_ for a service named
  * heapgauge. */
 static bool is_reserved(const char *name)
 {
@@ -67,14 +67,14 @@ bool settings_variable(const struct option_row *row, char room[SETTINGS_VARIABLE
 	return !is_reserved(room + sizeof PREFIX - 1);
 }
 
-/* The user's file, whether or not it exists. The caller's (free); NULL if there is no home. */
+/* Returns the path of the user's file, whether or not it exists. The caller frees it; NULL if there is no home. */
 static char *user_file(void)
 {
 	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 	char *path = NULL;
 	int printed = -1;
 
-	if (base && base[0] == '/') /* the specification: anything else is to be ignored */
+	if (base && base[0] == '/') /* the XDG specification says to ignore relative paths */
 		printed = asprintf(&path, "%s/heapgauge/config.ini", base);
 	else if (home && *home)
 		printed = asprintf(&path, "%s/.config/heapgauge/config.ini", home);
@@ -95,7 +95,7 @@ static void names_add(struct names *names, const struct option_row *rows, size_t
 			names->at[names->count++] = rows[i].name;
 }
 
-/* The options of the command; of all commands if it is NULL. */
+/* Returns the option names of the command, or of all commands if it is NULL. */
 static struct names option_names(const struct command *command)
 {
 	struct names names = { .count = 0 };
@@ -134,20 +134,18 @@ static int unknown_section(const struct file *file, const struct ini_entry *entr
 
 	if (!entry->section[0])
 		return error_set(error,
-				 "%s:%u: '%s' stands above every section: put [all] or the "
-				 "name of a command above it",
+				 "%s:%u: '%s' is outside any section: put [all] or a command such "
+				 "as [report] above it",
 				 file->shown, entry->line, entry->key);
 	for (size_t i = 0; commands[i] && i + 1 < ARRAY_SIZE(names); i++)
 		names[i + 1] = commands[i]->group == COMMANDS_HIDDEN ? NULL : commands[i]->name;
 	const char *near = nearest_name(entry->section, names, ARRAY_SIZE(names));
 
 	if (near)
-		return error_set(error,
-				 "%s:%u: there is no command '%s' for a section; did you "
-				 "mean [%s]?",
+		return error_set(error, "%s:%u: unknown section [%s]; did you mean [%s]?",
 				 file->shown, entry->line, entry->section, near);
-	return error_set(error, "%s:%u: there is no command '%s' for a section", file->shown,
-			 entry->line, entry->section);
+	return error_set(error, "%s:%u: unknown section [%s]", file->shown, entry->line,
+			 entry->section);
 }
 
 static int unknown_key(const struct file *file, const struct ini_entry *entry,
@@ -181,13 +179,13 @@ static int check_entry(const struct file *file, const struct ini_entry *entry, s
 				 file->shown, entry->line, entry->key);
 	if (row->scope == OPTION_NOT_IN_FOLDER && file->of_folder)
 		return error_set(error,
-				 "%s:%u: '%s' cannot be set by the file of a folder: set it on the "
-				 "command line, by a variable or in your own config.ini",
+				 "%s:%u: '%s' cannot be set in a folder's .heapgauge.ini: set it "
+				 "on the command line, in a variable or in your own config.ini",
 				 file->shown, entry->line, entry->key);
 	return 0;
 }
 
-/* False if it is to be passed over: there is no such file, or it is behind somebody else's door. */
+/* Returns false if the file is to be skipped: it does not exist, is not a regular file, or may not be accessed. */
 static bool is_there(const struct file *file)
 {
 	struct stat status;
@@ -197,15 +195,15 @@ static bool is_there(const struct file *file)
 	return S_ISREG(status.st_mode);
 }
 
-/* False if it is to be passed over: it is none of ours. */
+/* Returns false if the file is to be skipped: another user owns it or could have written it. */
 static bool is_trusted(const struct file *file, const struct stat *status)
 {
 	const char *reason = NULL;
 
 	if (file->of_folder && status->st_uid != geteuid() && status->st_uid != 0)
-		reason = "it belongs to somebody else";
+		reason = "it belongs to another user";
 	else if (file->of_folder && (status->st_mode & S_IWOTH))
-		reason = "anybody can write to it";
+		reason = "it is writable by others";
 	if (reason)
 		cli_error("%s is not read: %s", file->shown, reason);
 	return !reason;
@@ -234,7 +232,7 @@ static int file_load(struct file *file, struct error *error)
 
 /* ---- the environment ---- */
 
-/* A variable that differs from an option's by a slip of the fingers. Others may be anybody's. */
+/* Rejects a variable whose name is a likely typo of an option's. Other variables may belong to other programs. */
 static int check_environment(struct error *error)
 {
 	struct names names = option_names(NULL);
@@ -262,13 +260,13 @@ static int check_environment(struct error *error)
 		if (is_known || !nearest || is_reserved(name + prefix))
 			continue;
 		settings_variable(&(struct option_row){ .name = nearest }, known);
-		return error_set(error, "%s in the environment is no option; did you mean %s?",
+		return error_set(error, "%s in the environment is not an option; did you mean %s?",
 				 name, known);
 	}
 	return 0;
 }
 
-/* ---- which value holds ---- */
+/* ---- which value applies ---- */
 
 struct value_list {
 	VECTOR(struct option_value) values;
@@ -285,7 +283,7 @@ static bool push(struct value_list *list, size_t row, const char *value, const c
 	return false;
 }
 
-/* All values that a section has for the row. How many, or -1. */
+/* Collects all values for the row in a section. Returns their number, or -1. */
 static int push_section(struct value_list *list, const struct file *file, const char *section,
 			size_t row, const char *name, struct error *error)
 {

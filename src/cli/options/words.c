@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of names: see words.h. Every table of this program begins its rows with a name, so that one way of walking
- * serves checking a value, help, man page, completion and "did you mean". No state.
+ * Lists of names: see words.h. Every table of this program starts its rows with a name, so that one iteration
+ * serves value checks, help, man page, completion and "did you mean". No state.
  */
 #include "cli/options/words.h"
 
@@ -44,7 +44,8 @@ bool words_have(const struct words *words, const char *name)
 	return false;
 }
 
-/* Damerau's: two letters the wrong way round are one slip. Names are short, so three rows of the table on the stack do. */
+/* Damerau-Levenshtein: two swapped letters are one edit. Names are short, so three rows of the table fit on the
+ * stack. */
 size_t edit_distance(const char *a, const char *b)
 {
 	size_t rows[3][NAME_MAX_BYTES + 1];
@@ -71,7 +72,7 @@ size_t edit_distance(const char *a, const char *b)
 	return rows[(i - 1) % 3][length];
 }
 
-/* Keeps the nearer of two. */
+/* Keeps the nearer candidate. */
 static void consider(const char *name, const char *candidate, size_t *best, const char **found)
 {
 	size_t distance = edit_distance(name, candidate);
@@ -82,7 +83,7 @@ static void consider(const char *name, const char *candidate, size_t *best, cons
 	}
 }
 
-/* Farther than half of it is another word. */
+/* A name more than half its length away is a different word. */
 static size_t too_far(const char *name)
 {
 	return strlen(name) / 2 + 1;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of names: the rows of any table whose first member is the name, and how near one name is to another. */
+/* Lists of names: the rows of any table whose first member is the name; and the edit distance between names. */
 #ifndef CLI_OPTIONS_WORDS_H
 #define CLI_OPTIONS_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Any array that ends with a row whose name is NULL: of structs that begin with `const char *name` (and, if `helped`,
- * `const char *help` behind it), or of plain strings. */
+/* An array that ends with a row whose name is NULL: of structs that start with `const char *name` (followed by
+ * `const char *help` if `helped`), or of plain strings. */
 struct words {
 	const void *rows; /* NULL: no list */
 	size_t row_bytes;
@@ -22,16 +22,17 @@ struct words {
 		(table), sizeof(table)[0], true                                                    \
 	}
 
-/* The name at `index`, NULL behind the last. *ret_help (may be NULL) gets its line, or NULL. */
+/* Returns the name at `index`, NULL after the last. *ret_help (may be NULL) gets its description, or NULL. */
 const char *words_at(const struct words *words, size_t index, const char **ret_help);
-/* Whether the list has it. A name that ends in ':' stands for everything that begins with it. */
+/* Whether the list has the name. A list entry that ends in ':' matches everything that starts with it. */
 bool words_have(const struct words *words, const char *name);
-/* The name that is most like it; NULL if none is near. */
+/* Returns the nearest name; NULL if none is near. */
 const char *words_nearest(const struct words *words, const char *name);
 
-/* How many letters must be added, taken, changed or swapped with the next to make b out of a. */
+/* Returns how many insertions, deletions, changes or swaps of neighbouring letters turn a into b. */
 size_t edit_distance(const char *a, const char *b);
-/* The entry of names (count, may hold NULLs) that is most like `name`; NULL if none is near. */
+/* Returns the entry of `names` (`count` entries, some may be NULL) that is nearest to `name`; NULL if none is
+ * near. */
 const char *nearest_name(const char *name, const char *const *names, size_t count);
 
 #endif

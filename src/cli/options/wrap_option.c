@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a person asks to be wrapped is checked before the program runs: the recorder would only pass over what it does not
- * understand. Names that the recorder stands in for itself are refused, since their blocks are recorded already.
+ * Checks what the user wants wrapped before the program runs: the recorder silently ignores what it cannot parse.
+ * Rejects functions that the recorder interposes itself, since their blocks are already recorded.
  */
 #include "cli/options/wrap_option.h"
 
@@ -32,7 +32,7 @@ static int check(const char *text, const char *value, struct error *error)
 	while (wraps_next(&wraps, &item)) {
 		if (!item.rest.bytes && is_ours(item.name))
 			return error_set(error,
-					 "--wrap: %.*s is recorded already, without being wrapped",
+					 "--wrap: %.*s is already recorded and needs no wrapping",
 					 (int)item.name.bytes, item.name.at);
 		if (++count > WRAPS_MAX)
 			return error_set(error, "--wrap: more than %d functions", WRAPS_MAX);
@@ -40,9 +40,9 @@ static int check(const char *text, const char *value, struct error *error)
 	if (wraps.wrong)
 		return error_set(
 			error,
-			"--wrap takes shapes and functions such as malloc:my_alloc,free:my_free, "
-			"not %s; shapes are malloc, free, calloc, realloc, reallocarray, "
-			"aligned_alloc, memalign, posix_memalign, valloc, pvalloc, strdup, strndup",
+			"--wrap takes KIND:FUNCTION pairs such as malloc:my_alloc,free:my_free, "
+			"not %s; KIND is malloc, free, calloc, realloc, reallocarray, "
+			"aligned_alloc, memalign, posix_memalign, valloc, pvalloc, strdup or strndup",
 			value);
 	return 0;
 }
@@ -54,12 +54,10 @@ int wrap_option_add(struct wrap_option *option, const char *value, bool is_prefi
 	int more;
 
 	if (*value == '\0' || strpbrk(value, is_prefix ? "*;,:=" : "*;"))
-		return is_prefix
-			       ? error_set(error,
-					   "--wrap-prefix takes what the names begin with, such as "
-					   "my_, not %s",
-					   value)
-			       : check("?", value, error);
+		return is_prefix ? error_set(error,
+					     "--wrap-prefix takes a prefix such as my_, not %s",
+					     value)
+				 : check("?", value, error);
 	more = snprintf(option->text + used, sizeof option->text - used, "%s%s%s", used ? ";" : "",
 			value, is_prefix ? "*" : "");
 	if (more < 0 || (size_t)more >= sizeof option->text - used)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --wrap and --wrap-prefix of `heapgauge record`, put together to what the recorder reads: format/wraps.h. */
+/* --wrap and --wrap-prefix of `heapgauge record`, combined into the text that the recorder reads:
+ * format/wraps.h. */
 #ifndef CLI_OPTIONS_WRAP_OPTION_H
 #define CLI_OPTIONS_WRAP_OPTION_H
 
@@ -10,7 +11,7 @@ struct wrap_option {
 	char text[WRAPS_TEXT_MAX + 1];
 };
 
-/* One more of them; -1 with the error set if it cannot be understood. */
+/* Adds one of them; -1 with the error set if it cannot be parsed. */
 int wrap_option_add(struct wrap_option *option, const char *value, bool is_prefix,
 		    struct error *error);
 #endif

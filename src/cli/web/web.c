@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the page may ask for, by path, and all that it needs to know to ask: see web.h.
+ * What the page may request, by path, and the data it needs to form queries: see web.h.
  *
- * The list of views, costs, axes and options is made of the tables that the help is made of, so that a new row is on the page
- * as soon as it is on the command line.
+ * The lists of views, costs, axes and options come from the tables that the help is generated from, so that a new
+ * row appears on the page and on the command line together.
  */
 #include "cli/web/web.h"
 
@@ -79,6 +79,22 @@ struct names *web_names(const struct web *web, struct web_file *file, bool compa
 	if (!*names)
 		*names = names_new(&options);
 	return *names;
+}
+
+static void forget_names(struct web_file *file)
+{
+	for (size_t i = 0; i < WEB_STYLES; i++) {
+		for (size_t compare = 0; compare < ARRAY_SIZE(file->names); compare++)
+			if (file->names[compare][i])
+				names_forget(file->names[compare][i]);
+	}
+}
+
+void web_forget_names(struct web *web)
+{
+	for (size_t i = 0; i < web->files.count; i++)
+		forget_names(&web->files.at[i]);
+	forget_names(&web->before);
 }
 
 /* ---- about ---- */
@@ -186,9 +202,10 @@ void web_about(const struct web *web, struct buffer *out)
 	json_end_object(&j);
 }
 
-/* ---- what can be asked for ---- */
+/* ---- requests by path ---- */
 
-/* What the first picture needs comes with the page, and is the same for every visit, unless it is of a running process. */
+/* Builds the data for the first view, which is embedded in the page. It is built once, except for a running
+ * process. */
 static int make_first(struct web *web, struct error *error)
 {
 	static const struct serve_param summary = { "view", "summary" };
@@ -260,5 +277,5 @@ void web_answer(void *context, const struct serve_request *request, struct serve
 			routes[i].answer(context, request, answer);
 			return;
 		}
-	serve_refuse(answer, 404, "there is nothing at %s", request->path);
+	serve_refuse(answer, 404, "not found: %s", request->path);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page of a running process. It is read when somebody looks, once a second at most, and reading takes at most a twentieth of
- * the time; when nobody looks, nothing is read. What was read last stays, also when the process has ended.
+ * The page of a running process. The process is read only while a page polls, at most once a second and for at most
+ * a twentieth of the time. The last reading is kept, even after the process has ended.
  *
- * Owns the watch. One thread at a time, as all of web.
+ * Owns the watch. One thread at a time, like the rest of web.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,15 +18,15 @@
 #include "util/json.h"
 
 #define LEAST_INTERVAL_NS                                                                          \
-	(NS_PER_S - NS_PER_S / 20) /* who asks every second shall not come too early */
+	(NS_PER_S - NS_PER_S / 20) /* a little less than a page's polling interval of one second */
 enum { READ_SHARE = 20 };
 
 struct web_live {
 	struct watch *watch;
-	uint64_t reading; /* number of the state that is held; from 1 */
+	uint64_t reading; /* number of the current reading, from 1 */
 	uint64_t read_real_ns, due_ns;
 	bool ended;
-	struct error problem; /* of the last attempt; "" = none */
+	struct error problem; /* of the last attempt; "": none */
 };
 
 void web_live_free(struct web_live *live)
@@ -37,22 +37,17 @@ void web_live_free(struct web_live *live)
 	free(live);
 }
 
-/* The names know no process but those that are held. */
 static void replace_profile(struct web *web, struct profile *profile)
 {
 	struct web_file *file = &web->files.at[0];
 
-	for (size_t i = 0; i < WEB_STYLES; i++) {
-		for (size_t compare = 0; compare < ARRAY_SIZE(file->names); compare++)
-			if (file->names[compare][i])
-				names_forget(file->names[compare][i]);
-	}
+	web_forget_names(web);
 	profile_free(file->profile);
 	file->profile = profile;
 	web->sources_known = false;
 }
 
-/* If no new state can be read, the last one stays. */
+/* Keeps the last reading if no new one can be taken. */
 static int take_reading(struct web *web, struct error *error)
 {
 	struct web_live *live = web->live;
@@ -109,7 +104,7 @@ void web_live(struct web *web, const struct serve_request *request, struct serve
 
 	(void)request;
 	if (!live) {
-		serve_refuse(answer, 404, "this is a recording, and does not change");
+		serve_refuse(answer, 404, "not live: this is a recording, not a running process");
 		return;
 	}
 	if (!live->ended && clock_monotonic_ns() >= live->due_ns) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parameters -> question -> result.
+ * Parameters -> query -> result.
  *
- * A parameter is an option of the command line, by its long name, and is read by the same rows: so a page and a
- * person are told the same of what cannot be understood. Options that would read files or the network
- * are not among the rows: those are for who started the server.
+ * A parameter is a command-line option by its long name, parsed by the same rows, so that a page and a user get the
+ * same error messages. Options that read files or use the network are not among the rows: only the user who started
+ * the server may set them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include "base/compiler.h"
 #include "cli/open.h"
 #include "cli/web/web.h"
+#include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -29,7 +30,7 @@ static const struct option_row option_rows[] = {
 
 struct question {
 	struct web_file *file;
-	const struct analysis *view; /* NULL: not named */
+	const struct analysis *view; /* NULL: not given */
 	bool compare;
 	struct asked asked;
 };
@@ -46,7 +47,9 @@ static int take_file(struct web *web, struct question *q, const char *value, str
 	if (options_number("file", value, &number, error) < 0)
 		return -1;
 	if (number >= web->files.count)
-		return error_set(error, "there are %zu recordings, and --file counts them from 0",
+		return error_set(error,
+				 "--file is out of range: there are %zu recordings, counted "
+				 "from 0",
 				 web->files.count);
 	q->file = &web->files.at[number];
 	return 0;
@@ -73,7 +76,7 @@ static int take_parsed(struct web *web, struct question *q, int option, const ch
 	}
 }
 
-/* How the output of a command looks is no business of a page. */
+/* Options for the look of terminal output do not apply to a page. */
 static bool is_common(const char *name)
 {
 	for (size_t i = 0; i < common_row_count; i++)
@@ -82,27 +85,25 @@ static bool is_common(const char *name)
 	return false;
 }
 
-/* `room` gets the parameter as it would be typed; the question's texts point into it. */
+/* `room` gets the parameter as an option; the query's texts point into it. */
 static int take_param(struct web *web, struct question *q, const struct serve_param *param,
 		      char **room, struct error *error)
 {
 	char *argv[] = { (char[]){ "view" }, NULL, NULL };
 	const char *value;
 
-	/* Which state is meant: there is only the newest, but the question is another one. */
+	/* The number of a reading only makes the URL unique: the newest reading is always used. */
 	if (web->live && strcmp(param->name, "reading") == 0)
 		return 0;
 	if (is_common(param->name))
-		return error_set(error, "there is no option --%s", param->name);
+		return error_set(error, "unknown option --%s", param->name);
 	if (asprintf(room, "--%s=%s", param->name, param->value) < 0) {
 		*room = NULL;
 		return error_set(error, "out of memory");
 	}
 	argv[1] = *room;
 	struct options options = options_over(option_rows, ARRAY_SIZE(option_rows), 2, argv);
-
-	options.common.no_config =
-		true; /* the page shows what it asks for, so nothing else may decide */
+	/* Settings are not read: only the parameters that the page shows may decide. */
 	int option = options_next(&options, &value, error);
 
 	return take_parsed(web, q, option, value, error);
@@ -119,8 +120,8 @@ static int write_buffer(void *context, struct span bytes, struct error *error)
 }
 
 /*
- * Names stay, because finding them is what takes time. Places do not: they are numbered in the order in which they are asked
- * for, and an answer shall not depend on the questions before it.
+ * Names are cached, because resolving them takes time. Locations are not: they are numbered in the order of first
+ * use, and a response must not depend on earlier requests.
  */
 static struct locations *locations_for(const struct web *web, const struct question *q)
 {
@@ -156,6 +157,21 @@ static int answer(struct web *web, struct question *q, const char *title,
 	return status;
 }
 
+/* Folds the files only if the last query needed another folding: most need the same. */
+static int fold_files(struct web *web, const struct question *q, struct error *error)
+{
+	struct profile *profiles[] = { q->file->profile, q->compare ? web->before.profile : NULL };
+
+	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
+		if (!profiles[i] || fold_options_equal(profiles[i]->fold, q->asked.fold))
+			continue;
+		web_forget_names(web);
+		if (profile_fold(profiles[i], q->asked.fold, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int answer_compared(struct web *web, struct question *q, struct buffer *out,
 			   struct error *error)
 {
@@ -166,8 +182,8 @@ static int answer_compared(struct web *web, struct question *q, struct buffer *o
 	AUTO_FREE char *title = NULL;
 
 	if (!before)
-		return error_set(error, "there is nothing to compare with: start 'heapgauge view' "
-					"with --against OLD.hg");
+		return error_set(error, "no recording to compare with: start 'heapgauge view' with "
+					"--against OLD.hg");
 	if (!q->view->compares)
 		return error_set(error, "the view %s does not compare recordings", q->view->name);
 	if (asprintf(&title, "%s -> %s", path_base(web->before.path), path_base(q->file->path)) < 0)
@@ -187,7 +203,8 @@ static int ask(struct web *web, struct question *q, const struct serve_param *pa
 			return -1;
 	if (!q->view)
 		q->view = ask_default_view(&q->asked, q->compare);
-	if (!q->compare && analysis_check(q->view, &q->asked.query, error) < 0)
+	if ((!q->compare && analysis_check(q->view, &q->asked.query, error) < 0) ||
+	    fold_files(web, q, error) < 0)
 		return -1;
 	return q->compare ? answer_compared(web, q, out, error)
 			  : answer(web, q, q->file->path, NULL, out, error);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page as a file that opens from disk: the same page, with the answers to what it will ask inside.
+ * The page as a file that opens from disk: the same page, with the responses to its requests embedded.
  *
- * The questions are a list, in the order of how much a reader would miss them. They are written as the page writes them
- * (view first, then by name), because that is how it looks them up; of the limit it takes whatever is there. What
- * would make the file larger than people like to mail is left out, and the page says so where it is asked for.
+ * The queries are a list, the most useful first. They are spelled as the page spells them (view first, then sorted
+ * by name), because the page looks them up by text; for the limit it accepts whatever is there. Responses that
+ * would make the file too large to mail are left out, and the page says so where they are missing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static const char *const questions[] = {
 	"view=flame&cost=temporary&limit=2000",
 };
 
-/* Of several processes Start shows the one that was started: these once more of it alone. */
+/* With several processes, Start shows the one that was started: these queries are repeated for it alone. */
 static const char *const started_questions[] = {
 	"view=summary",
 	"view=timeline&limit=400",
@@ -93,7 +93,7 @@ static const char *const started_questions[] = {
 	"view=sites&cost=max&kind=mmap&limit=300",
 };
 
-/* Cuts "a=b&c=d" into its parts; none of the words above needs to be decoded. */
+/* Splits "a=b&c=d" into parameters; the values above need no decoding. */
 static size_t cut(char *question, struct serve_param params[PARAMS_MAX])
 {
 	size_t count = 0;
@@ -109,10 +109,10 @@ static size_t cut(char *question, struct serve_param params[PARAMS_MAX])
 	return count;
 }
 
-/* JSON without the spaces that are for people. */
+/* Appends the JSON without whitespace between tokens. */
 static void append_packed(struct buffer *out, struct span json)
 {
-	bool inside = false; /* a string */
+	bool inside = false; /* inside a string */
 
 	for (size_t i = 0; i < json.size; i++) {
 		char c = (char)json.data[i];
@@ -128,7 +128,7 @@ static void append_packed(struct buffer *out, struct span json)
 	}
 }
 
-/* A question that makes no sense of this recording is left out: the page shows what the server would say. */
+/* Skips a query that does not apply to this recording: the page shows the error that the server would send. */
 static void add_answer(struct web *web, const char *question, struct buffer *data)
 {
 	AUTO(buffer_release) struct buffer answer = BUFFER_INIT;

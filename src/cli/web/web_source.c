@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of source for the page: of files that a frame of the recordings names, letter by letter, and of no other; what a URL says is
- * compared with those names and never opened otherwise.
+ * Source lines for the page, only of files whose exact path a frame of the recordings has; the path in a URL is
+ * compared with those and never opened otherwise.
  *
- * What is on the disk may have changed since. Where the recording brought lines along that are not what the disk
- * has, it is believed and the disk is not.
+ * The file on disk may have changed since. If the recording contains source lines that differ from the disk, the
+ * recording wins.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 enum { FILE_MAX_BYTES = 8 << 20, LINES_MAX = 1 << 20 };
 
-/* A NULL is a line that is not known. */
+/* NULL: a line that is not known. */
 typedef VECTOR(const char *) line_vector;
 
 struct bundled {
@@ -27,7 +27,7 @@ struct bundled {
 
 /* ---- which files ---- */
 
-/* Known to `sources`: its value says so, because asking for a text adds it. */
+/* Adds the file to `sources`. The value marks it as added, because a lookup also adds its text. */
 static bool add_source(struct web *web, const char *file)
 {
 	struct intern_entry *entry = intern_entry(&web->sources, span_of(file, strlen(file)));
@@ -100,7 +100,7 @@ static void find_bundled(struct web_file *file, const char *name, struct bundled
 		bundle_lines(&file->profile->processes[i], name, take_bundled, ret);
 }
 
-/* The file's text with its lines ended by NULs. False if there is no such text file. */
+/* Reads the file and replaces its line ends with NULs. Returns false if there is no such text file. */
 static bool read_lines(const char *file, struct buffer *text, line_vector *lines)
 {
 	if (file[0] != '/' || file_read(file, FILE_MAX_BYTES, text, NULL) < 0)
@@ -121,7 +121,7 @@ static bool read_lines(const char *file, struct buffer *text, line_vector *lines
 	return true;
 }
 
-/* Lines are brought along up to some length. */
+/* Bundled lines are truncated to a maximum length. */
 static bool agree(const line_vector *disk, const line_vector *bundled)
 {
 	for (size_t i = 0; i < bundled->count; i++)
@@ -163,8 +163,8 @@ static void answer_lines(struct web *web, const char *file, struct serve_answer 
 		say_lines(&answer->body, file, "bundle", &bundled.lines);
 	else
 		serve_refuse(answer, 404,
-			     "%s cannot be read here; 'heapgauge bundle --sources 10' takes lines "
-			     "of source along",
+			     "%s cannot be read here; 'heapgauge bundle --sources 10' includes "
+			     "source lines",
 			     file);
 	vector_release(&disk);
 	vector_release(&bundled.lines);
@@ -173,7 +173,7 @@ static void answer_lines(struct web *web, const char *file, struct serve_answer 
 void web_source(struct web *web, const struct serve_request *request, struct serve_answer *answer)
 {
 	if (request->param_count != 1 || strcmp(request->params[0].name, "file") != 0)
-		serve_refuse(answer, 400, "a source is asked for by file=PATH and nothing else");
+		serve_refuse(answer, 400, "expected exactly one parameter, file=PATH");
 	else if (!find_sources(web))
 		serve_refuse(answer, 500, "out of memory");
 	else if (!is_source(web, request->params[0].value))

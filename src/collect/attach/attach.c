@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that records itself, as the source of one target: its memory is not ours, so that it is copied a few times a second
- * (profile_copy.c), and what the collector reads is the copy. Where the profile can be held by a descriptor, the last state is read
- * after the end of the process; else the last copy has to do. The process is not stopped, and gets no signal. Its control page
- * is written to, if that is its own: the clock, and the recording mode, which is set back at the end.
+ * A process that records itself, as the source of one target. The collector does not own its memory, so it copies the profile a
+ * few times a second (profile_copy.c) and reads the copy. If a descriptor of the profile can be opened, the last state is read
+ * after the end of the process; otherwise the last copy is used. The process is neither stopped nor signalled. Its control page
+ * is written to, if no other collector owns it: the clock, and the recording mode, which is restored at the end.
  *
- * Called by the loop, in its thread. A worker reads the copy, which stays as it is meanwhile; the clock goes on.
+ * Called by the loop, in its thread. A worker reads the copy, which does not change meanwhile; the clock continues.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,26 +22,26 @@
 #include "util/clock.h"
 
 #define COPY_INTERVAL_NS (100 * NS_PER_MS)
-enum { COPY_SHARE = 20 }; /* copying takes at most this part of the time */
+enum { COPY_SHARE = 20 }; /* copying takes at most 1/COPY_SHARE of the time */
 enum { LEASE_MS = 3000 };
 
 struct attached {
 	struct collect_options options;
-	char *argv[2]; /* as if we had started it */
+	char *argv[2]; /* as if heapgauge had started it */
 	struct copied_target other;
-	struct target *target; /* the other's, until it is the encoder's */
+	struct target *target; /* owned by `other`, until passed to the encoder */
 	bool gone;
-	int memory_fd; /* the process' memory, as it was when we began; -1 = it cannot be opened */
-	uint64_t control_at; /* of the control page there; 0 = somebody else's */
-	uint32_t mode;	     /* the program's own */
-	bool mode_is_set;    /* by us, on lease */
+	int memory_fd; /* the process' memory, opened at the start; -1 = it cannot be opened */
+	uint64_t control_at; /* address of the control page; 0 = another collector's */
+	uint32_t mode;	     /* the program's own mode */
+	bool mode_is_set;    /* by us, on a lease */
 	uint64_t next_copy_ns;
 };
 
 /* ---- the control page ---- */
 
-/* Through a descriptor of the memory that was read: should the process become another program, that memory is gone, and
- * nothing is written to the new one. */
+/* Writes through a descriptor of the memory that was read: after an exec that memory no longer exists, and nothing is written
+ * to the new program. */
 static bool write_control(const struct attached *a, size_t offset, const void *from, size_t bytes)
 {
 	return a->control_at &&
@@ -51,7 +51,7 @@ static bool write_control(const struct attached *a, size_t offset, const void *f
 #define WRITE(a, field, value)                                                                     \
 	write_control((a), offsetof(struct live_control, field), &(value), sizeof(value))
 
-/* The page behind the profile, if it is the process' own to follow. What is there is read through the same descriptor. */
+/* Finds the control page, if no collector owns it. Validates it through the same descriptor. */
 static void find_control(struct attached *a)
 {
 	const struct live_header *head = profile_copy_head(&a->other.copied);
@@ -75,8 +75,8 @@ static bool read_control(const struct attached *a, struct live_control *ret)
 	       pread(a->memory_fd, ret, sizeof *ret, (off_t)a->control_at) == (ssize_t)sizeof *ret;
 }
 
-/* On lease: should we be killed, the process goes back to what it was by itself. Where somebody else's lease still stands, what comes
- * after it is known already. The clock of a dormant process may have stood for hours: ours counts. */
+/* Sets the mode on a lease: if heapgauge is killed, the process restores its mode by itself. If another lease is active, the
+ * mode to restore is already stored. The clock of a dormant process may have stopped for hours, so ours is used. */
 static bool lease_mode(const struct attached *a)
 {
 	uint64_t until = a->target->profile.control.clock_ms + LEASE_MS;
@@ -90,7 +90,8 @@ static bool lease_mode(const struct attached *a)
 	       WRITE(a, mode, mode);
 }
 
-/* If there is none, another one has left and restored the mode, or we were stopped for too long. */
+/* Renews the lease. Sets it again if there is none: another collector has left and restored the mode, or we were stopped for
+ * too long. */
 static void extend_lease(const struct attached *a)
 {
 	uint64_t until = a->target->profile.control.clock_ms + LEASE_MS;
@@ -104,8 +105,8 @@ static void extend_lease(const struct attached *a)
 		(void)WRITE(a, lease_until_ms, until);
 }
 
-/* A clock of the process that is far ahead of ours is that of another time name space: it began earlier than it seems from here. Else
- * it would end each lease at once. */
+/* If the process' clock is far ahead of ours, it is in another time namespace: it started earlier than it seems from here.
+ * Otherwise every lease would end at once. */
 static void follow_clock(struct collector *c, struct attached *a, uint64_t now_ns)
 {
 	struct live_control *control = &a->target->profile.control, there;
@@ -123,7 +124,7 @@ static void write_clock(struct collector *c, struct attached *a, uint64_t now_ns
 
 	follow_clock(c, a, now_ns);
 	target_tick(a->target, now_ns);
-	/* If not, the process keeps its own as before. */
+	/* On failure the process continues to update its own clock. */
 	(void)WRITE(a, clock_ms, control->clock_ms);
 	extend_lease(a);
 }
@@ -139,8 +140,8 @@ static int set_mode(struct attached *a, struct error *error)
 	if (!a->control_at && profile_copy_head(&a->other.copied)->own.kept == LIVE_KEPT_COLLECTOR)
 		return error_set(
 			error,
-			"the mode of process %d is that of the 'heapgauge record' which runs "
-			"it: leave --mode out",
+			"the mode of process %d is set by the 'heapgauge record' that runs it: "
+			"omit --mode",
 			(int)o->pid);
 	a->mode_is_set = lease_mode(a);
 	if (!a->mode_is_set)
@@ -150,7 +151,8 @@ static int set_mode(struct attached *a, struct error *error)
 	return 0;
 }
 
-/* To what the program may have said meanwhile. The lease goes last: who finds none takes the mode for the program's own. */
+/* Restores the mode, which the program may have changed meanwhile. The lease is cleared last: without one, other collectors
+ * take the mode for the program's own. */
 static void restore_mode(const struct attached *a)
 {
 	const uint64_t none = 0;
@@ -164,7 +166,7 @@ static void restore_mode(const struct attached *a)
 	(void)WRITE(a, lease_until_ms, none);
 }
 
-/* That it is recorded by now; 0 = every block. */
+/* The current sampling interval; 0 = every block. */
 static uint64_t interval_of(const struct attached *a)
 {
 	if (a->mode_is_set)
@@ -174,7 +176,7 @@ static uint64_t interval_of(const struct attached *a)
 
 /* ---- the source ---- */
 
-/* The worker reads the copy: nothing is copied meanwhile. */
+/* No copy is taken while the worker reads the last one. */
 static bool advance(struct collector *c, struct target *target, uint64_t now_ns)
 {
 	struct attached *a = c->source_state;
@@ -183,7 +185,7 @@ static bool advance(struct collector *c, struct target *target, uint64_t now_ns)
 	if (now_ns < a->next_copy_ns || target_is_sampling(target))
 		return false;
 	if (!copied_target_copy(&a->other, PROFILE_COPY_COUNTERS))
-		return false; /* it is about to end, or another program by now: the descriptor will say so */
+		return false; /* it is exiting or has called exec: the pidfd will signal it */
 	a->next_copy_ns =
 		now_ns + MAX(COPY_INTERVAL_NS, (clock_monotonic_ns() - now_ns) * COPY_SHARE);
 	return true;
@@ -195,7 +197,7 @@ static bool sample(struct collector *c, struct target *target, uint64_t now_ns)
 	return target_sample(target, now_ns, 0, false);
 }
 
-/* The copy of a clone is one of its own. */
+/* A clone gets its own copy. */
 static int twin(struct collector *c, struct target *target, struct live_profile *ret,
 		struct error *error)
 {
@@ -227,7 +229,7 @@ static bool end_turn(struct collector *c, uint64_t now_ns)
 	return a->target->ended_ns != 0;
 }
 
-/* What was asked for at the last moment. */
+/* Takes the snapshots that were requested last. */
 static void sample_last(struct attached *a)
 {
 	struct target *target = a->target;
@@ -253,7 +255,7 @@ static void finish(struct collector *c)
 	c->result->number = 0;
 	c->result->recorded = true;
 	c->end_ns = clock_monotonic_ns();
-	/* Both go: the memory is the target's from now on. */
+	/* The target takes over the memory of the copy. */
 	live_profile_keep(&a->target->profile, &a->other.copied);
 	a->other.target = NULL;
 	c->targets.count = 0;
@@ -273,7 +275,7 @@ static const struct source attached = {
 
 static int begin(struct collector *c, struct attached *a, struct error *error)
 {
-	/* Before anything is read: this is the memory that counts, whatever the process becomes. */
+	/* Before anything is read: this is the memory to use, even if the process calls exec. */
 	a->memory_fd = open(procfs_path(a->options.pid, "mem").text, O_RDWR | O_CLOEXEC);
 	if (copied_target_begin(&a->other, a->options.pid, error) < 0)
 		return -1;
@@ -285,7 +287,7 @@ static int begin(struct collector *c, struct attached *a, struct error *error)
 	if (collector_begin(c, error) < 0)
 		return -1;
 	if (!a->argv[0] || !vector_reserve(&c->targets, 1))
-		return error_set(error, "no memory left");
+		return error_set(error, "out of memory");
 	if (set_mode(a, error) < 0)
 		return -1;
 	if (collector_check_triggers(&a->options, &a->other.cgroups, a->options.pid, interval_of(a),
@@ -293,7 +295,7 @@ static int begin(struct collector *c, struct attached *a, struct error *error)
 		restore_mode(a);
 		return -1;
 	}
-	/* Somebody else may have it: then that one is asked. */
+	/* If the name is in use, that collector answers requests. */
 	listener_open_for(&c->listener, a->options.pid,
 			  profile_copy_head(&a->other.copied)->own.secret);
 	c->targets.at[c->targets.count++] = a->target;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the profile can be held by a descriptor, the last state is read after the end of the process; else the last copy has
- * to do. The process is not stopped, gets no signal, and is not written to.
+ * If a descriptor of the profile can be opened, the last state is read after the end of the process; otherwise the last copy is
+ * used. Neither stops the process, nor signals it, nor writes to it.
  *
- * Owned by one thread. Invariant: while the target lives here, its memory is the copy's.
+ * Owned by one thread.
+ * Invariant: while the target is here, its memory is that of the copy.
  */
 #include "collect/attach/copied_target.h"
 
@@ -20,7 +21,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 
-/* The copy is what the target's memory is, until it is encoded. */
+/* The target reads the copy until it is encoded. */
 static void lend_copy(struct copied_target *other)
 {
 	live_profile_lend(&other->target->profile, &other->copied);

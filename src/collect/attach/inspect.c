@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A copy of the process' live profile (profile_copy.c), read by the usual reader into rows, beside what /proc says of the
- * process now. No state. Any thread.
+ * Reads a copy of the process' live profile (profile_copy.c) into rows, together with current data from /proc. No state. Any
+ * thread.
  */
 #include "collect/attach/inspect.h"
 
@@ -50,7 +50,7 @@ static void fill_process(const struct profile_copy *c, uint64_t now_ns, struct p
 		close(statm);
 }
 
-/* Of a process that is gone there is only what it said itself. */
+/* For a process that has ended, only its own description is available. */
 static void fill_left(const struct profile_copy *c, bool running, struct process_rows *rows)
 {
 	const struct live_own *own = &profile_copy_head(c)->own;
@@ -60,11 +60,11 @@ static void fill_left(const struct profile_copy *c, bool running, struct process
 	free(row->command);
 	free(row->exe);
 	row->command = strndup(own->command, sizeof own->command);
-	/* The first object that is known is the program itself. */
+	/* The first module is the program itself. */
 	row->exe = strdup(rows->module_count > 1 ? rows->modules[1].path : "");
 	row->pid = profile_copy_head(c)->pid;
 	row->uid = fstat(c->fd, &st) == 0 ? st.st_uid + 1
-					  : 0; /* the file is as much its user's as the map is */
+					  : 0; /* the file belongs to the user of the process */
 	row->end = running ? END_RUNNING : END_UNKNOWN;
 	row->duration_ns = saturating_mul(c->control.clock_ms, NS_PER_MS);
 	row->started_real_ns = own->started_real_ns;
@@ -85,8 +85,8 @@ int inspect_run(const struct profile_copy *c, const struct process_row *process,
 				  strdup(process->command ? process->command : ""), error);
 }
 
-/* When a collector is gone, or stopped, the clock that it keeps stands still. A process' own stands still while nothing
- * happens, and counts itself when that did harm. */
+/* If a collector has ended, or is stopped, its clock stops. A process' own clock stops while nothing happens, and the process
+ * counts this itself if it distorts lifetimes. */
 static void note_clock(const struct profile_copy *c, struct process_row *process)
 {
 	uint64_t behind_ms = saturating_sub(process->duration_ns / NS_PER_MS, c->control.clock_ms);
@@ -96,7 +96,7 @@ static void note_clock(const struct profile_copy *c, struct process_row *process
 	process->health[HEALTH_unkept] += profile_copy_head(c)->own.no_file != 0;
 }
 
-/* What is now, by the clock that births are dated by. */
+/* The current time of the clock that births use. */
 static uint64_t clock_of(const struct profile_copy *c)
 {
 	uint64_t now_ns = clock_monotonic_ns();
@@ -106,7 +106,7 @@ static uint64_t clock_of(const struct profile_copy *c)
 	return saturating_sub(now_ns, profile_copy_head(c)->started_mono_ns) / NS_PER_MS;
 }
 
-/* Everything but the rows is what /proc says now. */
+/* Fills in the rows from the copy, and the rest from /proc. */
 static int fill(const struct profile_copy *copied, enum profile_copy_parts parts, bool running,
 		const char *version, struct recording *recording, struct error *error)
 {
@@ -114,7 +114,7 @@ static int fill(const struct profile_copy *copied, enum profile_copy_parts parts
 	struct process_rows *rows = calloc(1, sizeof *rows);
 
 	if (!rows)
-		return error_set(error, "no memory left");
+		return error_set(error, "out of memory");
 	recording->processes = rows;
 	recording->process_count = 1;
 	if (live_read_rows(copied->memory, copied->bytes, copied->control.mode, rows, &reason) <
@@ -129,7 +129,7 @@ static int fill(const struct profile_copy *copied, enum profile_copy_parts parts
 	else
 		fill_left(copied, running, rows);
 	if (parts == PROFILE_COPY_ALL)
-		name_linked_in(rows); /* reads its file */
+		name_linked_in(rows); /* reads its executable */
 	note_clock(copied, &rows->process);
 	return inspect_run(copied, &rows->process, version, &recording->run, error);
 }
@@ -169,7 +169,7 @@ int inspect_file(const char *path, const char *version, struct recording *ret,
 	struct recording recording = { 0 };
 	struct stat st;
 
-	/* Before it is copied: what is said to have ended is copied as it was at its end. */
+	/* Before the copy: if the process is reported as ended, the copy is its final state. */
 	bool running = stat(path, &st) == 0 && recorded_by(&st) != 0;
 
 	if (profile_copy_take_file(&copied, path, PROFILE_COPY_ALL, error) < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live profile of a process names the socket of its collector; who has taken over a process that records itself listens
- * under a name made of its number. Whoever may reach that may ask, and it is heard in the next turn: the recorded process has no
- * part in it. A collector in a container has its socket, and its own numbers, there.
+ * The live profile of a process contains the name of its collector's socket; a collector that attached to a process listens on
+ * a name derived from its pid. Anybody who can connect may send a request, which is handled in the loop's next iteration
+ * without involving the recorded process. A collector in a container has its socket, and its pids, there.
  *
  * No state. Any thread.
  */
@@ -26,11 +26,10 @@
 
 enum {
 	TIMEOUT_MS = 5000,
-	OVERFLOW_UID = 65534, /* anybody who has no number in this user namespace */
+	OVERFLOW_UID = 65534, /* users without a mapping in this user namespace */
 };
 
-/* Any user can listen under a name that can be guessed: only root and our own are believed, and, if we are root, the user of
- * the process. */
+/* Any user can listen on a predictable name: trusts only root and our own user, and, if we are root, the user of the process. */
 static bool is_trusted(int fd, pid_t pid)
 {
 	struct ucred peer;
@@ -47,7 +46,7 @@ static int connect_at(const struct sockaddr_un *address, size_t bytes, pid_t pid
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	const struct timeval timeout = { .tv_sec = TIMEOUT_MS / 1000 };
 
-	/* Where too many wait already, connecting waits too. */
+	/* connect blocks while the backlog is full. */
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) < 0 ||
 	    connect(fd, (const struct sockaddr *)address,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes)) < 0)
@@ -59,7 +58,7 @@ static int connect_at(const struct sockaddr_un *address, size_t bytes, pid_t pid
 	return TAKE_FD(fd);
 }
 
-/* As the recorder does: "@PATH" is the abstract socket, or else the file; of a process in a container, its file. */
+/* Like the recorder: "@PATH" is the abstract socket, or else the file; for a process in a container, its file. */
 static int connect_to(const char *name, pid_t pid)
 {
 	struct sockaddr_un abstract = { .sun_family = AF_UNIX }, file = abstract, inside = abstract;
@@ -85,7 +84,7 @@ static int connect_to(const char *name, pid_t pid)
 struct asked {
 	char name[LIVE_SOCKET_BYTES];
 	struct live_secret secret;
-	bool own; /* the process has one that it was started by; else it may have been taken over */
+	bool own; /* the process was started by its collector; else one may have attached to it */
 };
 
 static int find_collector(pid_t pid, struct asked *ret, struct error *error)
@@ -114,7 +113,7 @@ static int find_collector(pid_t pid, struct asked *ret, struct error *error)
 }
 
 enum { ASK_FAILED = -1, ASK_STRANGER = -2 };
-/* 1: it will be taken; 0: there is no such process for the collector; else one of the above with the error set. */
+/* 1: it will be taken; 0: the collector does not know the process; else one of the above with the error set. */
 static int ask(const struct asked *asked, pid_t pid, pid_t number, const char *name,
 	       struct error *error)
 {
@@ -125,7 +124,8 @@ static int ask(const struct asked *asked, pid_t pid, pid_t number, const char *n
 	if (fd < 0 && errno == EPERM) {
 		error_set(
 			error,
-			"another user listens in place of the collector of process %d: it is not asked",
+			"another user listens in place of the collector of process %d: no request "
+			"was sent",
 			(int)pid);
 		return ASK_STRANGER;
 	}
@@ -141,7 +141,7 @@ static int ask(const struct asked *asked, pid_t pid, pid_t number, const char *n
 	    recv(fd, &answer, sizeof answer, 0) != (ssize_t)sizeof answer)
 		return error_set(
 			error,
-			"the collector of process %d does not answer: it is of another user, "
+			"the collector of process %d does not answer: it belongs to another user, "
 			"or is stopped",
 			(int)pid);
 	return answer.granted != 0;
@@ -158,14 +158,14 @@ int request_snapshot(pid_t pid, const char *name, struct error *error)
 	if (find_collector(pid, &asked, error) < 0)
 		return -1;
 	taken = ask(&asked, pid, pid, name, error);
-	/* In a container, its number is another one. */
+	/* In a container it has another pid. */
 	if (taken == 0 && procfs_own_pid(pid) > 0 && procfs_own_pid(pid) != pid)
 		taken = ask(&asked, pid, procfs_own_pid(pid), name, error);
 	if (taken == ASK_FAILED && !asked.own)
 		return error_set(
 			error,
-			"nobody records process %d, which records itself: a snapshot needs "
-			"'heapgauge record --pid %d', running",
+			"no collector is attached to process %d, which records itself: a snapshot "
+			"needs a running 'heapgauge record --pid %d'",
 			(int)pid, (int)pid);
 	if (taken == 0)
 		return error_set(error, "process %d has just ended", (int)pid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking the collector of a recorded process for something. */
+/* Requests to the collector of a recorded process. */
 #ifndef COLLECT_ATTACH_REQUEST_H
 #define COLLECT_ATTACH_REQUEST_H
 
@@ -7,8 +7,8 @@
 
 #include "util/error.h"
 
-/* A snapshot of the process, under a name of at most 63 bytes. -1 with the error set: it is not recorded, its collector is
- * gone, or may not be asked. */
+/* Requests a snapshot of the process, with a name of at most 63 bytes. -1 with the error set: it is not recorded, or its
+ * collector has ended or may not be reached. */
 int request_snapshot(pid_t pid, const char *name, struct error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each reading is a point of the series, and a snapshot while there are few of them. The rows are made of a clone, since making
- * them uses a target up; of one that has ended they are made of the target itself.
+ * Each read adds a point to the series, and a snapshot if one is due. The rows are made from a clone, since making them
+ * consumes a target; after the end they are made from the target itself.
  *
  * Owns the target. One thread at a time.
  */
@@ -30,7 +30,7 @@ struct watch *watch_new(pid_t pid, struct error *error)
 	struct watch *w = calloc(1, sizeof *w);
 
 	if (!w) {
-		error_set(error, "no memory left");
+		error_set(error, "out of memory");
 		return NULL;
 	}
 	w->other = COPIED_TARGET_INIT;
@@ -50,12 +50,12 @@ void watch_free(struct watch *w)
 	free(w);
 }
 
-/* Another copy, and what it adds to what is known over time. */
+/* Takes another copy, and adds it to the data over time. */
 static int read_it(struct watch *w, uint64_t now_ns, struct error *error)
 {
 	struct target *target = w->other.target;
 
-	/* Nobody keeps its clock here: that is no harm done to it. */
+	/* No collector updates its clock here, which does not count as stopped. */
 	target->profile.control.clock_ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
 	if (copied_target_is_gone(&w->other)) {
 		copied_target_copy_last(&w->other, true);
@@ -65,7 +65,7 @@ static int read_it(struct watch *w, uint64_t now_ns, struct error *error)
 	} else if (target_sample(target, now_ns, 0, false)) {
 		target_sample_run(target);
 	}
-	w->ended = target->ended_ns != 0; /* or another program by now */
+	w->ended = target->ended_ns != 0; /* or called exec */
 	return 0;
 }
 
@@ -77,7 +77,7 @@ static int make_rows(struct watch *w, uint64_t now_ns, struct process_rows *ret,
 	int status;
 
 	if (!from)
-		return error_set(error, "no memory left");
+		return error_set(error, "out of memory");
 	live_profile_lend(&from->profile, &w->other.copied);
 	status = target_rows(from, now_ns, target->started_ns, w->real_offset_ns, ret, error);
 	if (from != target)
@@ -97,7 +97,7 @@ int watch_take(struct watch *w, const char *version, struct recording *ret, bool
 		return -1;
 	recording.processes = calloc(1, sizeof *recording.processes);
 	if (!recording.processes)
-		return error_set(error, "no memory left");
+		return error_set(error, "out of memory");
 	recording.process_count = 1;
 	struct process_row *process = &recording.processes->process;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A running process, read again and again by who wants to show it, with what it was like over the time that it was watched.
- * It is only read. One thread at a time.
+ * A running process that is read repeatedly in order to display it, with its data over the time it was watched. Read-only. One
+ * thread at a time.
  */
 #ifndef COLLECT_ATTACH_WATCH_H
 #define COLLECT_ATTACH_WATCH_H
@@ -13,12 +13,12 @@
 #include "util/error.h"
 
 struct watch;
-/* NULL with the error set: there is no such process, it is not recorded, or it may not be read. */
+/* NULL with the error set: the process does not exist, is not recorded, or may not be read. */
 struct watch *watch_new(pid_t pid, struct error *error);
 void watch_free(struct watch *watch);
 
-/* Reads it: a recording of it as it is now. When it has ended *ret_ended is set, and it is its last state; then nothing more
- * can be read. -1 with the error set: not now. */
+/* Returns a recording of its present state. If it has ended, sets *ret_ended and returns the last state; nothing can be read
+ * afterwards. -1 with the error set: it cannot be read now. */
 int watch_take(struct watch *watch, const char *version, struct recording *ret, bool *ret_ended,
 	       struct error *error);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signs are names of functions that only that allocator or runtime has, and, for files without a symbol table, texts
- * that only it says: names of its environment variables and beginnings of its messages.
+ * The signs are functions that only that allocator or runtime defines, and, for files without a symbol table, texts that only
+ * it contains: its environment variables and the beginnings of its messages.
  *
- * Constants of a large library are tens of megabytes, and there are dozens of texts to look for: one pass finds the places
- * where any of them may be. No state.
+ * The constants of a large library are tens of megabytes, and there are dozens of texts: one pass finds all candidate
+ * positions. No state.
  */
 #include "collect/binaries/allocator_signs.h"
 
@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "format/unseen.h"
 
-/* A "*" at one end of a name stands for anything. */
+/* A "*" at either end of a name matches anything. */
 static const struct sign {
 	enum unseen is;
 	const char *name;
@@ -64,7 +64,7 @@ static const struct sign imports[] = {
 	{ UNSEEN_jvm, "JLI_Launch" },
 };
 
-/* Two texts that say something together. */
+/* Two texts that are a sign only together. */
 enum { NAMES_LIBC = 62, NAMES_MALLOC = 63 };
 _Static_assert((int)UNSEEN_COUNT <= (int)NAMES_LIBC, "a bit for each");
 
@@ -114,9 +114,9 @@ static bool matches(const char *name, size_t length, const char *pattern)
 
 enum {
 	NAME_MAX_BYTES = 65536
-}; /* all names of a hostile file may be the same, and as long as it is */
+}; /* in an untrusted file all names may be the same, and as long as the file */
 
-/* Signs stand before more general ones. */
+/* Returns the first match: specific signs come before general ones. */
 static uint64_t first_of(const char *name, const struct sign *signs, size_t count)
 {
 	size_t length = strnlen(name, NAME_MAX_BYTES);
@@ -137,7 +137,7 @@ uint64_t signs_of_import(const char *name)
 	return first_of(name, imports, ARRAY_SIZE(imports));
 }
 
-/* Every third place is looked at, where four bytes of a word stand that begins there or up to two bytes before. */
+/* Only every third position is examined: there are four bytes of a word that starts there or up to two bytes earlier. */
 enum { STRIDE = 3, GRAM_BYTES = 4, WORD_MIN = STRIDE - 1 + GRAM_BYTES, GRAM_BITS = 16 };
 
 static unsigned gram_at(const uint8_t *at)
@@ -183,6 +183,6 @@ uint64_t signs_of_words(struct span constants, uint64_t *sure)
 			found |= words_at(constants.data + i - back, constants.size - i + back,
 					  sure);
 	}
-	/* What a program needs to ask libc's handle for its malloc. */
+	/* Both are needed to look malloc up in libc's handle. */
 	return (found & ~both) | ((found & both) == both ? UNSEEN_BIT(dlsym_libc) : 0);
 }

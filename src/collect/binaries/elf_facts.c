@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts about a program or library, from its headers, its symbol tables and, if these are stripped, from what its allocator
- * would say (allocator_signs.h). Strings of its tables are asked for by index and never reached by our own arithmetic. No state.
+ * Facts about a program or library, from its headers, its symbol tables and, if these are stripped, from its allocator's
+ * messages (allocator_signs.h). Strings are accessed by index through libelf, never by our own arithmetic. No state.
  */
 #include "collect/binaries/elf_facts.h"
 
@@ -15,7 +15,7 @@
 #include "collect/binaries/allocator_signs.h"
 #include "format/unseen.h"
 
-/* Allocators that come as a library in place of the C library's. */
+/* Allocators in shared libraries that replace the C library's. */
 static const struct library {
 	const char *file, *name;
 } libraries[] = {
@@ -26,7 +26,7 @@ static const struct library {
 
 static const char *const system_calling[] = { "syscall", NULL };
 
-/* What the walk over the sections leaves for later. */
+/* Findings of the walk over the sections, evaluated afterwards. */
 struct walk {
 	struct elf_walk elf;
 	struct span bytes;
@@ -118,7 +118,7 @@ static void take_notes(Elf_Scn *section, struct elf_facts *facts)
 	}
 }
 
-/* Constants and code, for what has no name. */
+/* Constants and code, for findings without a symbol. */
 static void take_contents(struct walk *walk, const char *name, const GElf_Shdr *header)
 {
 	struct span contents;
@@ -177,7 +177,7 @@ static const char *allocator_of(uint64_t unseen)
 	return unseen ? unseen_words[__builtin_ctzll(unseen)].title : NULL;
 }
 
-/* A program may speak of an allocator that it does not have, so its words are the last resort. */
+/* A program may mention an allocator that it does not contain, so texts are the last resort. */
 static void believe_words(const struct walk *walk, struct elf_facts *facts)
 {
 	uint64_t allocators = unseen_of_class(UNSEEN_ALLOCATOR);
@@ -212,7 +212,7 @@ bool elf_facts_of(struct span bytes, struct elf_facts *ret)
 	if (!walk.has_constants)
 		walk.by_words = signs_of_words(span_of(bytes.data, MIN(bytes.size, ELF_WALK_MAX)),
 					       &walk.sure);
-	/* A recorder that is linked in passes all on. */
+	/* A linked-in recorder forwards all calls. */
 	if (ret->has_recorder)
 		ret->defines_malloc = ret->defines_new = false;
 	believe_words(&walk, ret);

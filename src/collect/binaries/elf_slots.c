@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The relocations of a file name the functions. No state. */
+/* Finds them by the names in the file's relocations. No state. */
 #include "collect/binaries/elf_slots.h"
 
 #include <libelf.h>
@@ -14,7 +14,7 @@ static bool is_among(const char *const *names, const char *name)
 	return false;
 }
 
-/* Symbols of one table, and the number of the section that their names are in. */
+/* One symbol table, and the index of its string table. */
 struct symbols {
 	Elf_Data *data;
 	size_t names;

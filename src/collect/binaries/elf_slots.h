@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a file has the addresses of functions that others define: slots of its global offset table. */
+/* The GOT slots in which a file has the addresses of imported functions. */
 #ifndef COLLECT_BINARIES_ELF_SLOTS_H
 #define COLLECT_BINARIES_ELF_SLOTS_H
 
@@ -11,11 +11,11 @@
 enum { ELF_SLOTS_MAX = 8 };
 
 struct elf_slots {
-	uint64_t at[ELF_SLOTS_MAX]; /* as it is linked */
+	uint64_t at[ELF_SLOTS_MAX]; /* link-time addresses */
 	size_t count;
 };
 
-/* Adds those that the section has for the functions, whose list NULL ends, if it is one of relocations. */
+/* If the section is a relocation table, adds its slots for the functions in the NULL-terminated list. */
 void elf_slots_take(struct elf_walk *walk, const char *const *names, struct elf_slots *slots);
 
 #endif

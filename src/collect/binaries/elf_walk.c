@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libelf reads the structure and checks every offset. What it does not: how many sections there are, for each of which it
- * has a struct; how often the same bytes are in one; and where names end, for which it searches a whole table again and again.
+ * libelf reads the structure and checks every offset. It does not limit the number of sections, for each of which it allocates
+ * a struct; how many sections contain the same bytes; or the length of names, for which it searches the whole table every time.
  * No state.
  */
 #include "collect/binaries/elf_walk.h"
@@ -11,7 +11,8 @@
 
 #include "base/compiler.h"
 
-/* Whether their number is in the head, as it is up to 65,279. More are in no program, but could be as many as the file has bytes. */
+/* Whether the number of sections is in the header, as it is up to 65,279. No program has more, but a file could claim as many
+ * as it has bytes. */
 static bool has_few_sections(struct span bytes)
 {
 	Elf64_Ehdr head;
@@ -30,7 +31,7 @@ bool elf_walk_begin(struct elf_walk *walk, struct span bytes)
 	*walk = (struct elf_walk){ .left = MIN(bytes.size, ELF_WALK_MAX) };
 	if (!has_few_sections(bytes) || elf_version(EV_CURRENT) == EV_NONE)
 		return false;
-	/* It is not written to: libelf copies what it converts. */
+	/* Not written to: libelf copies what it converts. */
 	walk->elf = elf_memory((char *)(uintptr_t)bytes.data, bytes.size);
 	return walk->elf && elf_kind(walk->elf) == ELF_K_ELF;
 }
@@ -60,7 +61,7 @@ bool elf_walk_next(struct elf_walk *walk)
 	return false;
 }
 
-/* Compressed ones are a debugger's. */
+/* Compressed tables are only for debuggers. */
 static bool names_end(Elf_Scn *table)
 {
 	GElf_Shdr header;

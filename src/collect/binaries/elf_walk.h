@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sections of a hostile file, one after the other. Time and memory are bounded by the size of the file, and that by ELF_WALK_MAX:
- * sections of a file that was linked do not overlap, and its names end.
+ * Iterates over the sections of an untrusted file. Time and memory are bounded by the size of the file, which is limited to
+ * ELF_WALK_MAX: sections of a linked file do not overlap, and its names are terminated.
  */
 #ifndef COLLECT_BINARIES_ELF_WALK_H
 #define COLLECT_BINARIES_ELF_WALK_H
@@ -13,27 +13,27 @@
 
 #include "base/span.h"
 
-/* More is not read: the code, constants and symbols of any program are less. */
+/* More is not read: the code, constants and symbols of any program are smaller. */
 #define ELF_WALK_MAX (1ull << 30)
 
 struct elf_walk {
 	Elf *elf;
-	Elf_Scn *section; /* where it is, with its header */
+	Elf_Scn *section; /* the current one, with its header */
 	GElf_Shdr header;
-	/* inner */
+	/* private */
 	uint64_t left;
-	size_t table; /* of names, that was asked for last */
+	size_t table; /* the last string table used */
 	bool table_ends;
 };
 
-/* False: no ELF file that can be read. End it in either case. */
+/* False: not a readable ELF file. Call elf_walk_end in either case. */
 bool elf_walk_begin(struct elf_walk *walk, struct span bytes);
 void elf_walk_end(struct elf_walk *walk);
 
-/* The next section that a running program has or that tells about it, so not what debuggers read. False: there is none. */
+/* The next section that is loaded or describes the program; sections for debuggers are skipped. False: there is none. */
 bool elf_walk_next(struct elf_walk *walk);
 
-/* The name at an offset of a section of names; NULL: there is none. */
+/* The name at an offset of a string table; NULL: there is none. */
 const char *elf_walk_name(struct elf_walk *walk, size_t table, size_t offset);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An executable's file names the allocator in it, if it is a known one; that there is one at all, the recorder has seen:
- * malloc is defined by the executable. Files are read when a process has ended, so that nobody waits for it; those of libraries only
- * if the process had memory to be explained, which is when somebody has listed them (loaded_files.h).
+ * The executable shows which known allocator it contains; the recorder has seen whether there is one at all: then the
+ * executable defines malloc. Files are read after a process has ended, so that nothing waits for it; those of libraries only if
+ * the process has unexplained memory, in which case loaded_files.h has listed them.
  *
- * Owns: the list of files that were read. One thread.
+ * Owns the list of files that were read. One thread.
  */
 #include "collect/binaries/linked_in.h"
 
@@ -13,7 +13,7 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
-#define ZEROED_MIN_BYTES (1ull << 20) /* less explains nothing */
+#define ZEROED_MIN_BYTES (1ull << 20) /* less is not significant */
 
 void linked_in_release(struct linked_in *linked_in)
 {
@@ -45,7 +45,7 @@ static struct elf_facts facts_of(struct linked_in *linked_in, const char *path)
 	return file.facts;
 }
 
-/* "an allocator" if its name is not known, NULL: none. */
+/* "an allocator" if its name is unknown, NULL: none. */
 static const char *in_executable(struct linked_in *linked_in, const struct process_row *process)
 {
 	const char *exe = process->exe, *malloc_of = process->allocator;
@@ -56,7 +56,7 @@ static const char *in_executable(struct linked_in *linked_in, const struct proce
 
 	if (name || !malloc_of || !malloc_of[0])
 		return name;
-	/* The recorder has room for the beginning of a long name. */
+	/* The recorder truncates a long name. */
 	return strncmp(path_base(exe), malloc_of, strlen(malloc_of)) == 0 ? "an allocator" : NULL;
 }
 
@@ -69,7 +69,7 @@ static bool is_recorded(const struct process_row *process, const char *path)
 	       strncmp(path_base(path), malloc_of, strlen(malloc_of)) == 0;
 }
 
-/* The loader names a file by the link that it was found by, and the kernel by its place: readers know the loader's name. */
+/* The loader names a file by the symbolic link, the kernel by the resolved path: readers use the loader's name. */
 static void name_as_modules(struct process_rows *rows)
 {
 	for (size_t i = 0; rows->unseen_count > 0 && i < rows->module_count; i++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recorder knows the objects on the stacks that it has walked. Those that never call it are only in /proc/PID/maps: what
- * dlmopen loaded, and what dlopen bound to libc by RTLD_DEEPBIND.
+ * The recorder knows the modules on the stacks that it has unwound. Those that never call it are only in /proc/PID/maps:
+ * libraries loaded by dlmopen, and libraries that dlopen bound to libc with RTLD_DEEPBIND.
  *
- * The latter show in their global offset tables: the slot of malloc holds an address in libc instead of one in the recorder. If
- * that libc is not the one that the recorder's own namespace has, the object is in another namespace. The slots are known from
- * the relocations of the file, their contents are read from the process.
+ * The latter are visible in their GOT: the slot of malloc contains an address in libc instead of the recorder. If that libc is
+ * not the one in the recorder's own namespace, the library is in another namespace. The slots are known from the relocations of
+ * the file; their contents are read from the process.
  *
- * A worker calls this while it has the target; nothing is kept but the list.
+ * Called by a worker that owns the target; only the list is kept.
  */
 #include "collect/binaries/loaded_files.h"
 
@@ -24,15 +24,15 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
-/* A program may map a file as often as it likes; namespaces are few. */
+/* A program may map a file any number of times; namespaces are few. */
 enum { MAPPINGS_MAX = 1 << 16, PLACES_MAX = 64 };
 #define DUE_BYTES (4ull << 20)
 
 struct mapping {
 	uint64_t start, end;
-	uint64_t begins; /* where the file does that this is a part of */
+	uint64_t begins; /* start of the file's first mapping */
 	bool is_code;
-	const char *path; /* ends with the line */
+	const char *path; /* up to the end of the line */
 };
 
 struct maps {
@@ -84,11 +84,11 @@ bool loaded_is_due(const struct memory_row *row)
 
 /* ---- the files ---- */
 
-/* Functions that give out blocks; and what every program calls of the libc that it began with. */
+/* Functions that return blocks; and the function that every program calls in its own libc. */
 static const char *const allocating[] = { "malloc", "calloc", "realloc", NULL };
 static const char *const starting[] = { "__libc_start_main", NULL };
 
-/* The address of the beginning of the file. */
+/* The link-time address of the start of the file. */
 static uint64_t base_of(Elf *elf)
 {
 	size_t count;
@@ -103,7 +103,7 @@ static uint64_t base_of(Elf *elf)
 	return 0;
 }
 
-/* Relative to that address. */
+/* Returns slots relative to that address. */
 static struct elf_slots slots_of(const char *path, const char *const *names)
 {
 	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
@@ -122,7 +122,7 @@ static struct elf_slots slots_of(const char *path, const char *const *names)
 	return slots;
 }
 
-/* NULL: it is not in the list. Mappings of a file lie side by side. */
+/* NULL: it is not in the list. Starts at the last result, since mappings of a file are adjacent. */
 static struct loaded_file *known(struct loaded *loaded, const char *path)
 {
 	for (size_t i = 0; i < loaded->files.count; i++) {
@@ -156,7 +156,7 @@ static bool is_libc(const char *path)
 	return strcmp(path_base(path), "libc.so.6") == 0;
 }
 
-/* What everybody has, and what forwards to libc by design. */
+/* Files that every process has, or that forward to libc by design. */
 static bool is_exempt(const char *path)
 {
 	const char *base = path_base(path);
@@ -194,7 +194,7 @@ static void maps_release(struct maps *maps)
 	free(maps->text);
 }
 
-/* Where the file that holds the address begins, if that is libc; else 0. */
+/* The start of the file that contains the address, if it is libc; else 0. */
 static uint64_t libc_of(const struct maps *maps, uint64_t address)
 {
 	size_t low = 0, high = maps->all.count;
@@ -221,13 +221,13 @@ static uint64_t word_at(pid_t pid, uint64_t address)
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)sizeof word ? word : 0;
 }
 
-/* The libc that a slot leads to, of a file that begins there; 0: none. */
+/* The libc that a slot of the file mapped there points to; 0: none. */
 static uint64_t bound_to(const struct maps *maps, uint64_t begins, uint64_t slot)
 {
 	return libc_of(maps, word_at(maps->pid, begins + slot));
 }
 
-/* 0: not known. */
+/* 0: unknown. */
 static uint64_t own_libc_of(const struct maps *maps)
 {
 	AUTO_FREE char *exe = procfs_exe(maps->pid);
@@ -245,7 +245,7 @@ static uint64_t own_libc_of(const struct maps *maps)
 	return libc;
 }
 
-/* Each namespace has the file at a place of its own. */
+/* Each namespace maps the file at another address. */
 static void scan_place(const struct loaded *loaded, const struct maps *maps, uint64_t begins,
 		       struct loaded_file *file)
 {
@@ -268,7 +268,7 @@ void loaded_scan(struct loaded *loaded, pid_t pid)
 	for (size_t i = 0; i < maps.all.count; i++)
 		if (maps.all.at[i].is_code && !is_exempt(maps.all.at[i].path))
 			add_file(loaded, maps.all.at[i].path);
-	/* That it is bound somewhere is enough. */
+	/* One finding per file is enough. */
 	for (size_t i = 0; i < loaded->files.count; i++)
 		loaded->files.at[i].places = loaded->files.at[i].found ? PLACES_MAX : 0;
 	if (loaded->own_libc == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files whose code a running process has mapped, and which of them call libc's malloc past the recorder. */
+/* The files whose code a running process has mapped, and which of them call libc's malloc bypassing the recorder. */
 #ifndef COLLECT_BINARIES_LOADED_FILES_H
 #define COLLECT_BINARIES_LOADED_FILES_H
 
@@ -10,30 +10,30 @@
 #include "format/recording/rows.h"
 #include "util/vector.h"
 
-/* Each file once; never forgotten. */
+/* Each file once; never removed. */
 struct loaded {
 	VECTOR(struct loaded_file {
 		char *path;
 		uint64_t found;		/* UNSEEN_deepbind, UNSEEN_namespace */
-		struct elf_slots slots; /* of malloc and the like, from the beginning of the file */
-		unsigned places;	/* inner: where it is mapped and was scanned, this time */
+		struct elf_slots slots; /* of malloc etc., relative to the start of the file */
+		unsigned places;	/* private: mappings scanned this time */
 	})
 	files;
-	size_t last;	   /* inner: of the file that was asked for last */
-	uint64_t own_libc; /* where that begins which the program itself has; 0: not known */
+	size_t last;	   /* private: index of the last file found */
+	uint64_t own_libc; /* start of the program's own libc; 0: unknown */
 };
 void loaded_release(struct loaded *loaded);
 /* False if out of memory. */
 bool loaded_copy(struct loaded *to, const struct loaded *from);
 
-/* Moves the list over to the rows. */
+/* Moves the list to the rows. */
 void loaded_give(struct loaded *loaded, struct process_rows *rows);
 
-/* Whether so much is in no recorded block that a scan is worth it: what is anonymous may be the program's own mappings, but an
- * allocator's mappings are like them. */
+/* Whether so much memory is in no recorded block that a scan is worthwhile: anonymous memory may be the program's own mappings,
+ * but an allocator's mappings look the same. */
 bool loaded_is_due(const struct memory_row *row);
 
-/* Scans a process that runs. It is not stopped: what it has not bound yet is seen the next time. */
+/* Scans a running process without stopping it: slots that are not bound yet are seen at the next scan. */
 void loaded_scan(struct loaded *loaded, pid_t pid);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader's search in short: the folders that a file names itself, those of the environment, those of the system. Its cache is not
- * read: what is only there is not found. The files are hostile input.
+ * A simplified version of the loader's search: the folders named by the file itself, those of the environment, those of the
+ * system. The loader's cache is not read: libraries that are only there are not found. The files are untrusted input.
  *
- * Owns nothing but the list. One thread.
+ * Owns only the list. One thread.
  */
 #include "collect/binaries/needed_libraries.h"
 
@@ -31,7 +31,7 @@ void needed_release(struct needed *needed)
 	vector_release(&needed->files);
 }
 
-/* Takes the path over. */
+/* Takes ownership of the path. */
 static void add(struct needed *needed, char *path)
 {
 	bool known = false;
@@ -64,7 +64,7 @@ static char *expand(const char *folder, size_t length, const char *file)
 	return strndup(folder, length);
 }
 
-/* The library in one of the folders, which colons separate. NULL: it is in none. */
+/* Finds the library in one of the folders, separated by colons. NULL: it is in none. */
 static char *find_in(const char *folders, const char *name, const char *file)
 {
 	for (const char *at = folders; at && *at; at += strspn(at, ":")) {
@@ -90,7 +90,7 @@ static char *find(const char *name, const char *own_folders, const char *file)
 	return found ? found : find_in(system_folders, name, file);
 }
 
-/* Both kinds of entries are in one table: first the folders, then the names. */
+/* One table contains both: first finds the folders, then the names. */
 static void take_dynamic(struct needed *needed, struct elf_walk *walk, const char *file)
 {
 	Elf_Data *data = elf_getdata(walk->section, NULL);

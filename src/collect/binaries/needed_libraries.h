@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The libraries that a program asks for, found as the loader would, without running anything. */
+/* The libraries that a program needs, found like the loader does, without running anything. */
 #ifndef COLLECT_BINARIES_NEEDED_LIBRARIES_H
 #define COLLECT_BINARIES_NEEDED_LIBRARIES_H
 
@@ -10,8 +10,9 @@ struct needed {
 };
 void needed_release(struct needed *needed);
 
-/* The program's file and those of all libraries that it and they need, each once, the program first. What dlopen loads later is not
- * among them, nor what cannot be found in the usual folders, LD_LIBRARY_PATH and the files' own RUNPATH. */
+/* Finds the program's file and those of all libraries that it needs, directly or indirectly, each once, the program first.
+ * Libraries loaded later by dlopen are not included, nor those that are not in the usual folders, LD_LIBRARY_PATH and the
+ * files' own RUNPATH. */
 void needed_find(struct needed *needed, const char *program);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel and the loader say nothing when LD_PRELOAD has no effect, or complain in words that mean nothing to the
- * user. So the files are checked first: base/elf.h judges their bytes, stat and one attribute their privileges. A
- * script is judged by its interpreter.
+ * The kernel and the loader are silent if LD_PRELOAD has no effect, or report it in a way that does not help the user. So the
+ * files are checked first: base/elf.h checks their bytes, stat and one attribute their privileges. For a script, its
+ * interpreter is checked.
  *
- * No state. What cannot be judged passes: running it shows.
+ * No state. A file that cannot be checked passes: running it will show.
  */
 #include "collect/binaries/preflight.h"
 
@@ -28,7 +28,7 @@
 
 enum { SCRIPTS_MAX = 5, NAME_SHOWN = 120 };
 
-/* What the messages are about: "./tool", or "./run.sh is a script for /bin/tool, which". */
+/* The subject of messages: "./tool", or "./run.sh is a script for /bin/tool, which". */
 struct subject {
 	char text[3 * NAME_SHOWN];
 };
@@ -64,7 +64,7 @@ static enum privilege privilege_of_file(const char *path)
 	return privilege_of(&facts);
 }
 
-/* The loader ignores LD_PRELOAD where a program gets other rights than its caller has. */
+/* The loader ignores LD_PRELOAD if a program gets other privileges than its caller has. */
 static int check_privileges(const char *path, const char *subject, struct error *error)
 {
 	enum privilege privilege = privilege_of_file(path);
@@ -74,7 +74,7 @@ static int check_privileges(const char *path, const char *subject, struct error 
 	case PRIVILEGE_SET_GROUP_ID:
 		return error_set(
 			error,
-			"%s is %s: the loader keeps the recorder out of it.\n"
+			"%s is %s: the loader does not load the recorder into it.\n"
 			"  Record a copy without that bit (cp does not keep it), or run heapgauge as its %s.",
 			subject,
 			privilege == PRIVILEGE_SET_USER_ID ? "set-user-id" : "set-group-id",
@@ -82,13 +82,13 @@ static int check_privileges(const char *path, const char *subject, struct error 
 	case PRIVILEGE_CAPABILITIES:
 		return error_set(
 			error,
-			"%s has file capabilities: the loader keeps the recorder out of it.\n"
+			"%s has file capabilities: the loader does not load the recorder into it.\n"
 			"  Record a copy without them (cp does not keep them), or run heapgauge as root.",
 			subject);
 	case PRIVILEGE_OF_CALLER:
 		return error_set(
 			error,
-			"%s would run with an effective user or group that is not the real one, as heapgauge does: the loader keeps the recorder out of it.\n"
+			"%s would run with an effective user or group that is not the real one, as heapgauge does: the loader does not load the recorder into it.\n"
 			"  Run heapgauge itself without set-user-id, or with real and effective ids alike.",
 			subject);
 	case PRIVILEGE_NONE:
@@ -114,8 +114,8 @@ static int explain_verdict(const struct elf_judgement *judgement, const char *su
 	case ELF_OTHER_MACHINE:
 		return error_set(
 			error,
-			"%s is built for another processor than the recorder.\n"
-			"  Record a build for this machine, or run heapgauge on one of that kind.",
+			"%s is built for another architecture than the recorder.\n"
+			"  Record a build for this machine, or run heapgauge on a machine of that architecture.",
 			subject);
 	case ELF_OTHER_LIBC:
 		return error_set(
@@ -129,7 +129,7 @@ static int explain_verdict(const struct elf_judgement *judgement, const char *su
 	case ELF_SANITIZED:
 		return error_set(
 			error,
-			"%s is built with a sanitizer, which has an allocator of its own and lets no other in.\n"
+			"%s is built with a sanitizer, which has its own allocator and allows no other.\n"
 			"  Record a build without -fsanitize.",
 			subject);
 	case ELF_FITS:
@@ -141,7 +141,7 @@ static int explain_verdict(const struct elf_judgement *judgement, const char *su
 	return 0;
 }
 
-/* Judges one file. *ret_next gets the interpreter of a script; the caller's. */
+/* Checks one file. *ret_next gets the interpreter of a script; the caller frees it. */
 static int check_file(const char *path, const char *subject, char **ret_next, struct error *error)
 {
 	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
@@ -188,7 +188,7 @@ const char *preflight_linked_in(const char *program)
 		return NULL;
 	if (facts.defines_malloc)
 		return facts.linked_in ? facts.linked_in : "an allocator";
-	/* A runtime may bring an allocator that it uses for some of its objects, or for none. */
+	/* A runtime may contain an allocator that it uses for some of its objects, or for none. */
 	return facts.unseen & unseen_of_class(UNSEEN_RUNTIME) ? NULL : facts.linked_in;
 }
 
@@ -205,12 +205,12 @@ int preflight_recorder(const char *recorder, struct error *error)
 			2 * NAME_SHOWN, recorder);
 	if (file_map_open(&map, recorder, error) < 0)
 		return error_wrap(error, "cannot read the recorder");
-	/* A library has no loader, so that it looks like a static program, or like the loader itself. */
+	/* A library has no interpreter, so it looks like a static program, or like the loader itself. */
 	verdict = elf_judge(map.bytes.data, map.bytes.size).verdict;
 	if (verdict != ELF_STATIC && verdict != ELF_LOADER)
 		return error_set(
 			error,
-			"%.*s is no recorder for this machine: it is damaged, or of another kind.\n"
+			"%.*s is not a recorder for this machine: it is damaged, or built for another architecture.\n"
 			"  Install heapgauge again, or set HEAPGAUGE_RECORDER to its libheapgauge.so.",
 			2 * NAME_SHOWN, recorder);
 	return 0;

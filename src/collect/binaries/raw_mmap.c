@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two shapes: the number of mmap goes to eax and the instruction follows; or it goes to edi, as the first argument, and a call follows that ends at
- * the slot of syscall(), by way of the procedure linkage table or without. A few instructions may stand between. No state; the bytes are hostile
- * input.
+ * Two patterns: the number of mmap is moved to eax, followed by the syscall instruction; or to edi, as the first argument,
+ * followed by a call through the slot of syscall(), via the PLT or directly. A few instructions may be in between. No state;
+ * the bytes are untrusted input.
  */
 #include "collect/binaries/raw_mmap.h"
 
@@ -31,7 +31,7 @@ static bool is_slot(const struct elf_slots *slots, uint64_t address)
 	return false;
 }
 
-/* Whether at the address there is an entry of the procedure linkage table for a slot: perhaps a landing pad, then a jump. */
+/* Whether the address is a PLT entry for a slot: possibly a landing pad, then a jump. */
 static bool leads_to_slot(const struct code *code, const struct elf_slots *slots, uint64_t address)
 {
 	enum { ENTRY_BYTES = 16 };
@@ -54,7 +54,7 @@ static bool leads_to_slot(const struct code *code, const struct elf_slots *slots
 	return false;
 }
 
-/* Whether one of the next instructions calls a slot. */
+/* Whether one of the next instructions calls through a slot. */
 static bool calls_slot(const struct code *code, const struct elf_slots *slots, struct span next,
 		       uint64_t address)
 {
@@ -71,7 +71,7 @@ static bool calls_slot(const struct code *code, const struct elf_slots *slots, s
 	return false;
 }
 
-/* By its second byte, which memchr finds: code is tens of megabytes. */
+/* Searches for its second byte with memchr: code is tens of megabytes. */
 static bool has_instruction(struct span bytes)
 {
 	const uint8_t *begin = bytes.data, *at = begin, *end = at + bytes.size;
@@ -114,7 +114,7 @@ bool raw_mmap_is_in(const struct code *code, const struct elf_slots *syscalls)
 		const struct code_section *section = &code->sections[i];
 
 		if (section->bytes.size == 0)
-			continue; /* nor has it an address */
+			continue; /* its data may be NULL */
 		if (has_instruction(section->bytes) ||
 		    (syscalls->count > 0 && has_call(code, syscalls, section)))
 			return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether code maps memory without calling mmap(). */
+/* Detects code that maps memory without calling mmap(). */
 #ifndef COLLECT_BINARIES_RAW_MMAP_H
 #define COLLECT_BINARIES_RAW_MMAP_H
 
@@ -12,7 +12,7 @@
 
 enum { CODE_SECTIONS_MAX = 32 };
 
-/* The sections of a file that hold code, as they are linked. */
+/* The code sections of a file, with their link-time addresses. */
 struct code {
 	struct code_section {
 		struct span bytes;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /proc/PID/cgroup names the group, mountinfo where its files are. A limit binds everything below it, so that every
- * group up to the mount is asked, and the one that leaves the least room counts. What a group uses includes the cache
- * of files; the inactive part of that goes before anything else, so it is not counted as used.
+ * /proc/PID/cgroup has the path of the group, mountinfo the location of its files. A limit applies to everything below it, so
+ * every group up to the mount is read, and the one with the least free memory counts. The usage of a group includes the page
+ * cache; its inactive part is reclaimed before anything else and does not count as used.
  *
- * Pressure (PSI) is of version 2 alone; where the group has none, the machine's counts.
+ * Only version 2 has pressure (PSI) per group; without it, the machine's pressure is used.
  *
- * Owns two mounts, read once; a group is looked up anew each time, because processes move.
+ * Owns two mounts, read once; a group is looked up on each call, because processes move.
  */
 #include "collect/kernel/cgroup.h"
 
@@ -20,11 +20,11 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
-/* Version 1 writes a very large number for "no limit". */
+/* Version 1 uses a very large number for "no limit". */
 #define NO_LIMIT (1ull << 60)
 enum { FIELDS_MAX = 32 };
 
-/* The names that the two versions have for the same. */
+/* The file and field names of the two versions. */
 struct names {
 	const char *limit, *usage, *droppable, *events;
 };
@@ -99,7 +99,7 @@ void cgroups_release(struct cgroups *cgroups)
 	*cgroups = (struct cgroups){ 0 };
 }
 
-/* The process' group in the lines "number:controllers:path"; in `text`, NULL if there is none. */
+/* The process' group, from lines "number:controllers:path"; points into `text`, NULL if there is none. */
 static char *find_group(char *text, const char *controller)
 {
 	char *line;
@@ -124,7 +124,7 @@ static uint64_t read_number(const char *folder, const char *name)
 	AUTO_FREE char *path = path_join(folder, name);
 	AUTO_FREE char *text = path ? procfs_text(path) : NULL;
 
-	/* "max" is no number: no limit. */
+	/* "max" is not a number: no limit. */
 	return text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
@@ -156,7 +156,7 @@ static struct cgroup_memory read_folder(const char *folder, const struct names *
 	return memory;
 }
 
-/* The group's folder, from its path and what the mount shows of the tree. */
+/* The group's folder, from its path and the part of the tree that is mounted. */
 static char *folder_of(const char *prefix, const struct cgroup_mount *mount, const char *group)
 {
 	size_t root = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
@@ -165,7 +165,7 @@ static char *folder_of(const char *prefix, const struct cgroup_mount *mount, con
 	if (strncmp(group, mount->root, root) == 0 && (group[root] == '/' || group[root] == '\0'))
 		group += root;
 	else
-		group = ""; /* outside of what is mounted here: a container sees its own as the root */
+		group = ""; /* outside of the mounted part: a container sees its group as the root */
 	if (strstr(group, "/.."))
 		group = "";
 	if (asprintf(&folder, "%s%s%s", prefix, mount->at, group) < 0)
@@ -220,7 +220,7 @@ struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid)
 	if (!text)
 		return memory;
 	memory = read_version(cgroups, text, &cgroups->first, "memory", &first_names);
-	/* Where version 1 has the controller, version 2 has none. */
+	/* If version 1 has the memory controller, version 2 does not. */
 	if (memory.limit_bytes == 0)
 		memory = read_version(cgroups, text, &cgroups->second, NULL, &second_names);
 	return memory;

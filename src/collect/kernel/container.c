@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process is taken to be in a container if it numbers processes otherwise than we do, or its control group is named as
- * a container's. A mount name space alone is no container: many services have one. No state. Any thread.
+ * A process counts as in a container if its pid namespace is not ours, or its control group is named like a container's. A
+ * mount namespace alone is no evidence: many services have one. No state. Any thread.
  */
 #include "collect/kernel/container.h"
 
@@ -23,7 +23,7 @@
 
 enum { ID_DIGITS = 64, ID_SHOWN = 12, HOST_MAX = 64 };
 
-/* Whether both are in the same one; also if it may not be asked. */
+/* Whether both are in the same namespace or root; true also without permission to check. */
 static bool same(pid_t pid, const char *what)
 {
 	struct stat own, its;
@@ -42,7 +42,7 @@ static bool is_id(const char *text)
 	return !isxdigit((unsigned char)text[ID_DIGITS]);
 }
 
-/* "/lxc.payload.NAME/" and "/machine-NAME.scope": up to what ends a name. */
+/* "/lxc.payload.NAME/" and "/machine-NAME.scope": returns NAME. */
 static char *named(const char *groups, const char *before)
 {
 	const char *at = strstr(groups, before);
@@ -75,7 +75,7 @@ char *container_in_groups(const char *groups)
 
 int container_open(pid_t pid, const char *path)
 {
-	/* A link that leads to the root leads to the container's, as it does for who lives there. */
+	/* Absolute symbolic links resolve to the container's root, as they do inside the container. */
 	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	struct stat st;
@@ -91,7 +91,7 @@ int container_open(pid_t pid, const char *path)
 	return TAKE_FD(fd);
 }
 
-/* Only if it is one: other people's files may hold anything. */
+/* Only if the content is a valid host name: the file is untrusted. */
 static char *host_name(pid_t pid)
 {
 	AUTO_CLOSE int fd = container_open(pid, "/etc/hostname");
@@ -118,7 +118,7 @@ char *container_name(pid_t pid)
 	AUTO_FREE char *own_groups = procfs_file(getpid(), "cgroup", NULL);
 	char *host = NULL;
 
-	/* We may live in it ourselves: then it is not another one. */
+	/* We may be in the same container: then it is not reported. */
 	if (same(pid, "ns/pid") && (!id || (own_groups && strcmp(groups, own_groups) == 0)))
 		return NULL;
 	if (!same(pid, "root"))

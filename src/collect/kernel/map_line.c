@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Six fields with blanks between them; the last may be missing or hold blanks itself. Pure. */
+/* Six fields separated by blanks; the last may be missing or contain blanks itself. Pure. */
 #include "collect/kernel/map_line.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { PERMISSIONS_BYTES = 4, HEXADECIMAL = 16 };
 
-/* A number and the character behind it; NULL if it is not so. */
+/* Parses a number and the character after it; NULL on a mismatch. */
 static const char *number(const char *at, char behind, uint64_t *ret)
 {
 	char *end;
@@ -17,7 +17,7 @@ static const char *number(const char *at, char behind, uint64_t *ret)
 	return end != at && *end == behind ? end + 1 : NULL;
 }
 
-/* Behind the field that begins here and the blanks after it. */
+/* Skips the current field and the blanks after it. */
 static const char *skip_field(const char *at)
 {
 	at += strcspn(at, " \n");

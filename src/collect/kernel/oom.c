@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "Out of memory: Killed process 9120 (worker) total-vm:..." and "Memory cgroup out of memory: Killed process ...". In a
- * container the number is another one than the process knew itself by; its name, and the time, have to do then.
+ * Parses "Out of memory: Killed process 9120 (worker) total-vm:..." and "Memory cgroup out of memory: Killed process ...". The
+ * pid in the log is that of the initial namespace; a process in a container is matched by its name and the time instead.
  *
  * Owns the list it returns. Any thread.
  */
@@ -19,7 +19,7 @@
 
 enum { RECORD_BYTES = 8192, NAME_MAX_ = 15 };
 #define NS_PER_US 1000ull
-/* The log's clock, and how late a process' own may be. */
+/* Tolerances between the log's clock and the process' own. */
 #define SLACK_NS 5000000000ull
 #define NAMESAKE_BEFORE_NS 1000000000ull
 #define NAMESAKE_AFTER_NS 10000000000ull
@@ -37,7 +37,7 @@ bool oom_parse(const char *record, struct oom_kill *ret)
 				  .pid = (pid_t)strtol(at + sizeof killed - 1, NULL, 10),
 				  .in_group = strncmp(text + 1, "Memory cgroup", 13) == 0 };
 	name = strchr(at, '(');
-	/* A name may hold parentheses itself. */
+	/* A name may contain parentheses itself. */
 	end = name ? strstr(name, ") total-vm") : NULL;
 	if (!end)
 		end = name ? strchr(name, ')') : NULL;
@@ -58,7 +58,7 @@ void oom_log_read(struct oom_log *log)
 		ssize_t got = read(fd, record, sizeof record - 1);
 
 		if (got < 0 && errno == EPIPE)
-			continue; /* overwritten meanwhile: the next one */
+			continue; /* overwritten meanwhile: read the next one */
 		if (got <= 0)
 			break;
 		record[got] = '\0';
@@ -72,7 +72,7 @@ void oom_log_release(struct oom_log *log)
 	vector_release(&log->kills);
 }
 
-/* Another one of the same name may have been killed before it or after it: only what is near counts. */
+/* Another process of the same name may have been killed before or after: only kills near the time count. */
 static bool fits(const struct oom_kill *kill, const struct oom_victim *victim)
 {
 	if (kill->pid == victim->pid)

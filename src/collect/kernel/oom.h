@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel's log says about processes that it killed for want of memory. */
+/* OOM kills in the kernel's log. */
 #ifndef COLLECT_KERNEL_OOM_H
 #define COLLECT_KERNEL_OOM_H
 
@@ -10,8 +10,8 @@
 #include "util/vector.h"
 
 struct oom_kill {
-	uint64_t at_ns; /* since boot, about CLOCK_MONOTONIC */
-	pid_t pid;	/* as the kernel counts */
+	uint64_t at_ns; /* since boot, roughly CLOCK_MONOTONIC */
+	pid_t pid;	/* in the initial pid namespace */
 	char name[16];	/* of the thread that was chosen */
 	bool in_group;	/* for the limit of a control group; else of the machine */
 };
@@ -20,20 +20,20 @@ struct oom_log {
 	VECTOR(struct oom_kill) kills; /* by time */
 	bool readable;
 };
-/* Reads /dev/kmsg, as far back as the kernel remembers. What may not be read is no error: `readable` is false then. */
+/* Reads /dev/kmsg, as far back as the kernel keeps it. Missing permission is not an error: `readable` is false then. */
 void oom_log_read(struct oom_log *log);
 void oom_log_release(struct oom_log *log);
 
-/* A process that is gone: what it knew of itself. Times are CLOCK_MONOTONIC. */
+/* A process that has ended, as it described itself. Times are CLOCK_MONOTONIC. */
 struct oom_victim {
-	pid_t pid; /* as it saw itself */
+	pid_t pid; /* in its own pid namespace */
 	const char *name;
-	uint64_t started_ns, seen_ns; /* it may have lived on after it was last seen */
+	uint64_t started_ns, seen_ns; /* it may have lived longer than it was last seen */
 };
-/* The kill that ended it; NULL: none in the log can have been it. */
+/* The kill that ended it; NULL: no kill in the log matches. */
 const struct oom_kill *oom_log_find(const struct oom_log *log, const struct oom_victim *victim);
 
-/* One record of /dev/kmsg: "6,339,5140900,-;text". False if it reports no kill. Pure. */
+/* Parses one record of /dev/kmsg: "6,339,5140900,-;text". False if it is not a kill. Pure. */
 bool oom_parse(const char *record, struct oom_kill *ret);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One word for each page; its two highest bits say that the page is in memory or swapped out. Read some megabytes at a time. No state. Any
- * thread.
+ * One word for each page; its two highest bits mean present and swapped. Each read covers some megabytes. No state. Any thread.
  */
 #include "collect/kernel/pagemap.h"
 
@@ -27,7 +26,7 @@ int pagemap_open(pid_t pid)
 	return open(procfs_path(pid, "pagemap").text, O_RDONLY | O_CLOEXEC);
 }
 
-/* The entries of [at, end), or of its beginning. Returns how many; 0: none can be read. */
+/* Reads the entries of [at, end), or of its first part. Returns how many; 0: none can be read. */
 static size_t read_entries(int fd, uint64_t at, uint64_t end, uint64_t entries[static ENTRIES])
 {
 	size_t count = MIN((end - at) / LIVE_PAGE, (uint64_t)ENTRIES);

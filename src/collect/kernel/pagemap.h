@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which pages of another process' memory are there: reading one that is not would make it, there and here. Asks /proc/PID/pagemap, which whoever
- * may read the memory may read. Of memory that is shared, pages that were swapped out look as if they were not there.
+ * Finds which pages of another process' memory exist: reading one that does not would allocate it, there and here. Uses
+ * /proc/PID/pagemap, which needs the same permission as reading the memory. In shared memory, swapped pages look as if they did
+ * not exist.
  */
 #ifndef COLLECT_KERNEL_PAGEMAP_H
 #define COLLECT_KERNEL_PAGEMAP_H
@@ -13,14 +14,15 @@
 /* -1 with errno set. */
 int pagemap_open(pid_t pid);
 
-/* The first run of pages in [from, end) that are there, both multiples of the page's size. False: there is none, or it cannot be read. */
+/* Finds the first run of existing pages in [from, end), both multiples of the page size. False: there is none, or it cannot be
+ * read. */
 bool pagemap_next(int fd, uint64_t from, uint64_t end, uint64_t *ret_at, uint64_t *ret_bytes);
 
-/* Sets a bit for each page of [from, end) that is in memory; `bits` has room for them and is zero. Of pages behind what can be read,
- * none is set. */
+/* Sets a bit for each page of [from, end) that is in memory; `bits` must be large enough and zero. Bits of pages that cannot be
+ * queried stay clear. */
 void pagemap_bits(int fd, uint64_t from, uint64_t end, uint64_t *bits);
 
-/* Whether anything on this machine is swapped out. */
+/* Whether any swap is in use on this machine. */
 bool pagemap_is_swap_used(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads of /proc. No state; nothing is allocated but the texts that are returned, so that what runs on ticks (RSS)
- * costs one system call. The collector's only thread.
+ * Reads /proc. No state; allocates only the texts that it returns, and reading RSS on every tick costs one system call. Any
+ * thread.
  */
 #include "collect/kernel/procfs.h"
 
@@ -120,7 +120,7 @@ static const char *read_stat(pid_t pid, char *text, size_t room)
 
 	if (procfs_small(procfs_path(pid, "stat").text, text, room) == 0)
 		return NULL;
-	/* "pid (name) state": the name may hold anything, also parentheses. */
+	/* "pid (name) state": the name may contain anything, including parentheses. */
 	after = strrchr(text, ')');
 	return after && strlen(after) >= 4 ? after + 2 : NULL;
 }
@@ -135,7 +135,7 @@ pid_t procfs_parent(pid_t pid)
 
 bool procfs_started_after(pid_t pid, uint64_t mono_ns)
 {
-	enum { STARTED_FIELD = 19 }; /* behind the state */
+	enum { STARTED_FIELD = 19 }; /* counted from the state */
 	const uint64_t tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
 	uint64_t boot_ns = clock_read_ns(CLOCK_BOOTTIME) - clock_monotonic_ns() + mono_ns;
 	char text[1024];
@@ -153,7 +153,7 @@ pid_t procfs_own_pid(pid_t pid)
 	const char *at = status ? strstr(status, field) : NULL;
 	pid_t own = status ? pid : 0;
 
-	/* One number for each name space, the innermost last. Kernels before 4.1 do not tell. */
+	/* One pid for each namespace, the innermost last. Kernels before 4.1 do not have it. */
 	for (at = at ? at + sizeof field - 1 : ""; *at == '\t'; at += strcspn(at, "\t\n"))
 		own = (pid_t)strtol(++at, NULL, 10);
 	return own;
@@ -169,7 +169,7 @@ uint32_t procfs_user(pid_t pid)
 	return at ? (uint32_t)strtoul(at, NULL, 10) + 1 : 0;
 }
 
-/* Whether the kernel lets us see the status: else the field reads 0 (proc(5), "exit_code"). */
+/* Whether we may read the exit status: otherwise the field is 0 (proc(5), "exit_code"). */
 static bool may_see(pid_t pid)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc tells about a process. A process may be gone at any moment: then a text is empty and a number 0. */
+/* Data about processes from /proc. A process may end at any time: then a text is empty and a number is 0. */
 #ifndef COLLECT_KERNEL_PROCFS_H
 #define COLLECT_KERNEL_PROCFS_H
 
@@ -15,37 +15,37 @@ struct procfs_path {
 	char text[96];
 };
 struct procfs_path procfs_path(pid_t pid, const char *name);
-/* The next process of an open /proc; 0: there is none. folder may be NULL. */
+/* The next process in an open /proc; 0: there is none. folder may be NULL. */
 pid_t procfs_next(DIR *folder);
 
-/* The whole of /proc/PID/NAME, terminated. malloc'd; NULL if it cannot be read. ret_bytes may be NULL. */
+/* The content of /proc/PID/NAME, terminated. malloc'd; NULL if it cannot be read. ret_bytes may be NULL. */
 char *procfs_file(pid_t pid, const char *name, size_t *ret_bytes);
 
-/* The same of any file of the kernel's. */
+/* The same for any file of the kernel. */
 char *procfs_text(const char *path);
 
-/* One read of a small file; the text is terminated. Returns its length, 0 if it could not be read. */
+/* Reads a small file in one call; the text is terminated. Returns its length, 0 if it could not be read. */
 size_t procfs_small(const char *path, char *text, size_t room);
-/* What the machine could give without swapping; 0 = not known. */
+/* Memory available without swapping (MemAvailable); 0 = unknown. */
 uint64_t procfs_free_memory(void);
 
 /* argv joined by spaces. malloc'd, never NULL unless out of memory. */
 char *procfs_command(pid_t pid);
 /* Path of the executable. malloc'd, never NULL unless out of memory. */
 char *procfs_exe(pid_t pid);
-/* Whether it runs the very file that `file` is. */
+/* Whether its executable is the same file as `file`. */
 bool procfs_exe_is(pid_t pid, const struct stat *file);
 pid_t procfs_parent(pid_t pid);
-/* Whether it surely began after that moment of CLOCK_MONOTONIC, or is gone. */
+/* Whether it certainly started after that CLOCK_MONOTONIC time, or has ended. */
 bool procfs_started_after(pid_t pid, uint64_t mono_ns);
-/* 1 + its effective user; 0 if it is gone. */
+/* 1 + its effective uid; 0 if it has ended. */
 uint32_t procfs_user(pid_t pid);
-/* Its number as it sees itself, which in a container is another one. 0 if it is gone. */
+/* Its pid in its own namespace. 0 if it has ended. */
 pid_t procfs_own_pid(pid_t pid);
-/* How a process ended that its parent has not waited for yet, as wait(2) says it. False if it does not tell. */
+/* The wait(2) status of a process that its parent has not waited for yet. False if it is not available. */
 bool procfs_zombie_status(pid_t pid, int *ret_status);
 
-/* A descriptor for procfs_rss, or -1. */
+/* Opens a descriptor for procfs_rss, or returns -1. */
 int procfs_statm_open(pid_t pid);
 uint64_t procfs_rss(int statm_fd);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks. Launchers (mpirun, mpiexec, srun) start each process with its number in a variable; nothing of MPI is needed to
- * read it. A process' environment is asked as it was at its exec, so that the children of a rank have its rank too.
+ * Launchers (mpirun, mpiexec, srun) start each process with its rank in an environment variable, so that no MPI library is
+ * needed to read it. Children of a rank inherit the variable and thus its rank.
  *
- * SLURM says SLURM_PROCID=0 to batch scripts as well, which are no rank of anything: it counts in a step only. It comes
- * last, since mpirun in a step starts processes of its own numbering.
- * No state. Any thread.
+ * SLURM also sets SLURM_PROCID=0 in batch scripts, which are not ranks, so it counts only within a job step. It comes last,
+ * since mpirun within a step numbers its own processes. No state. Any thread.
  */
 #include "collect/kernel/ranks.h"
 
@@ -22,7 +21,7 @@ static const struct {
 	const char *name, *only_with;
 } variables[] = { LIVE_RANK_VARIABLES };
 
-/* Digits up to one of `ends`, which *text is moved to; RANK_NONE if there are none, or too many. */
+/* Parses digits up to one of `ends` and advances *text to it; RANK_NONE if there are none, or too many. */
 static int parse_number(const char **text, const char *ends)
 {
 	const char *at = *text;

@@ -12,7 +12,7 @@
 
 enum { RANK_NONE = -1, RANKS_RANGES_MAX = 64 };
 
-/* Which ranks are recorded. Zeroed: all, and those who have none. */
+/* The ranks that are recorded. All zero: all ranks, and processes without one. */
 struct ranks {
 	unsigned count;
 	struct {
@@ -20,13 +20,13 @@ struct ranks {
 	} range[RANKS_RANGES_MAX];
 };
 
-/* "0,3-5". On failure `ret` is as it was. */
+/* "0,3-5". On failure `ret` is unchanged. */
 int ranks_parse(const char *text, struct ranks *ret, struct error *error);
 bool ranks_have(const struct ranks *ranks, int rank);
-/* As live_settings has them; "" if there are too many to say: then whoever asks has to judge. */
+/* Formats them for live_settings; "" if they do not fit: then the collector filters at the hand-over. */
 void ranks_write(const struct ranks *ranks, char *to, size_t room);
 
-/* Of this process; RANK_NONE if it has none. */
+/* The rank of this process; RANK_NONE if it has none. */
 int rank_own(void);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recorded process has the head of its profile mapped for writing; nobody else has it mapped but its forks.
- * No state. Any thread.
+ * A recorded process has the header of its profile mapped for writing; only its forks have it mapped too. No state. Any thread.
  */
 #include "collect/kernel/recorded_processes.h"
 
@@ -20,7 +19,7 @@
 
 #define DELETED " (deleted)"
 
-/* ---- why not ---- */
+/* ---- reasons for failure ---- */
 
 static long ptrace_scope(void)
 {
@@ -38,8 +37,8 @@ static int not_permitted(pid_t pid, struct error *error)
 	if (scope >= 3)
 		return error_set(
 			error,
-			"process %d may not be read: kernel.yama.ptrace_scope is %ld, which forbids it to "
-			"everybody until the next boot",
+			"process %d may not be read: kernel.yama.ptrace_scope is %ld, which "
+			"forbids it to all users until the next boot",
 			(int)pid, scope);
 	if (scope == 2)
 		return error_set(
@@ -63,14 +62,14 @@ static int not_permitted(pid_t pid, struct error *error)
 int recorded_failed(pid_t pid, int number, struct error *error)
 {
 	if (number == ESRCH || number == ENOENT || (kill(pid, 0) < 0 && errno == ESRCH))
-		return error_set(error, "there is no process %d", (int)pid);
+		return error_set(error, "process %d does not exist", (int)pid);
 	if (number == EPERM || number == EACCES)
 		return not_permitted(pid, error);
 	errno = number;
 	return error_errno(error, "cannot read the memory of process %d", (int)pid);
 }
 
-/* ---- where ---- */
+/* ---- mappings ---- */
 
 static bool begins(const struct map_line *map, const char *name)
 {
@@ -90,7 +89,7 @@ bool recorded_file_name(const char *name)
 	       length > suffix && strncmp(name + length - suffix, LIVE_FILE_SUFFIX, suffix) == 0;
 }
 
-/* Memory that has no name: only its first bytes tell. */
+/* Anonymous shared memory: recognized by its first bytes. */
 static bool has_magic(pid_t pid, uint64_t at)
 {
 	char magic[sizeof LIVE_MAGIC - 1];
@@ -121,7 +120,7 @@ static void take_profile(struct recorded *recorded, const struct map_line *map)
 	}
 }
 
-/* The last one that begins with a head: a fork's child may still have its parent's before its own. */
+/* Takes the last mapping that starts with a header: a forked child may still have its parent's before its own. */
 static void find_mappings(const char *maps, struct recorded *ret)
 {
 	struct map_line map;
@@ -183,7 +182,7 @@ int recorded_list(struct recorded_list *ret, struct error *error)
 	pid_t pid;
 
 	if (!folder)
-		return error_errno(error, "cannot look for processes in /proc");
+		return error_errno(error, "cannot list the processes in /proc");
 	while ((pid = procfs_next(folder)) != 0) {
 		if (pid != getpid() && add_if_recorded(&list, pid, error) < 0) {
 			recorded_list_release(&list);

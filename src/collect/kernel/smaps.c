@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Classes of mappings. The kernel names the main heap and the main stack, and newer C libraries name theirs; the rest
- * is recognised by its shape:
- *   a thread's stack   writable, with a guard (no access, small) right below it
- *   an arena of glibc  begins at a multiple of 64 MiB, and its unused rest (no access) follows right behind it
- *   static data        follows right behind the writable part of a module: what the loader maps for zeroed variables
- * What looks like none of them is other anonymous memory: large blocks, the program's own mappings, and the
- * arenas of other allocators. Pure; the text is another process' word, but the kernel's writing.
+ * Classifies mappings. The kernel names the main heap and the main stack, and newer C libraries name theirs; the rest is recognized by
+ * its shape:
+ *   thread stack    writable, with a guard (no access, small) directly below it
+ *   glibc arena     starts at a multiple of 64 MiB, directly followed by its unused rest (no access)
+ *   static data     directly follows the writable part of a module: the loader maps it for zero-initialized variables
+ * Everything else is other anonymous memory: large blocks, the program's own mappings, and the arenas of other allocators. Pure; the
+ * text describes an untrusted process, but the kernel wrote it.
  */
 #include "collect/kernel/smaps.h"
 
@@ -20,11 +20,11 @@
 #define ARENA_BYTES (64ull << 20)
 #define GUARD_MAX_BYTES (1ull << 20)
 
-/* A mapping as its first line tells it. */
+/* A mapping, from its first line. */
 struct head {
 	struct map_line line;
 	bool no_access, shared;
-	bool code, data; /* private, of a file: can be run, can be written */
+	bool code, data; /* private file mapping: executable, writable */
 };
 
 static bool begins(const char *text, const char *with)
@@ -74,10 +74,10 @@ static enum mapping_kind kind_of(const struct head *m, const struct head *below)
 		return MAPPING_STACK;
 	if (is_unnamed(m) || begins(name, "[anon"))
 		return MAPPING_ANONYMOUS;
-	return MAPPING_FILES; /* also what the kernel maps: [vdso] and the like */
+	return MAPPING_FILES; /* also the kernel's own: [vdso] etc. */
 }
 
-/* Of a module, which has code too: a runtime may map its heap behind a file as well. */
+/* Requires that the module has code too: a runtime may also map its heap after a file. */
 static bool is_static(const struct head *m, const struct head *below, const struct head *code)
 {
 	return is_unnamed(m) && begins(m->line.permissions, "rw-p") && below->data &&
@@ -85,8 +85,9 @@ static bool is_static(const struct head *m, const struct head *below, const stru
 	       below->line.device == code->line.device;
 }
 
-/* The unused rest of an arena tells what stands before it. An arena right behind a small rest of another looks like a stack, and
- * a stack may begin where an arena would: then the guard of the next stack is no rest, which reaches to the arena's end. */
+/* The unused rest of an arena identifies the mapping before it. An arena directly after a small rest of another looks like a
+ * stack, and a stack may start where an arena would: there the next stack's guard is not a rest, which would reach the arena's
+ * end. */
 static bool is_rest_of_arena(const struct head *rest, const struct mapping *below)
 {
 	uint64_t end = below->start + ARENA_BYTES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pages of a process are for, from /proc/PID/smaps. */
+/* Classifies the pages of a process, from /proc/PID/smaps. */
 #ifndef COLLECT_KERNEL_SMAPS_H
 #define COLLECT_KERNEL_SMAPS_H
 
@@ -9,13 +9,13 @@
 #include "util/vector.h"
 
 enum mapping_kind {
-	MAPPING_HEAP, /* the kernel's, and the arenas of glibc that can be recognised by their shape */
+	MAPPING_HEAP, /* [heap], and the arenas of glibc that can be recognized by their shape */
 	MAPPING_ANONYMOUS, /* other private anonymous memory */
-	MAPPING_STATIC, /* anonymous as well, behind the data of a module: variables that begin as zero */
+	MAPPING_STATIC, /* also anonymous, after the data of a module: zero-initialized variables */
 	MAPPING_STACK,
 	MAPPING_FILES,
 	MAPPING_SHARED,
-	MAPPING_OWN, /* the recorder's */
+	MAPPING_OWN, /* of the recorder */
 	MAPPING_KINDS,
 };
 
@@ -28,11 +28,11 @@ struct smaps {
 	VECTOR(struct mapping) list; /* by address */
 };
 
-/* `text` is changed. False: out of memory. */
+/* Modifies `text`. False: out of memory. */
 bool smaps_parse(char *text, struct smaps *ret);
 void smaps_release(struct smaps *smaps);
 
-/* Sums the resident bytes of each class into the row's classes, rss_bytes and swap_bytes; the rest of the row is left. */
+/* Sums the resident bytes of each class into the row's classes, rss_bytes and swap_bytes; the other fields are unchanged. */
 void smaps_sum(const struct smaps *smaps, struct memory_row *row);
 
 #endif

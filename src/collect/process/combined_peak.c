@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 
-/* What a process of which only the points are known has held between point `i` and the next one. */
+/* A lower bound of the bytes that a process held between point `i` of its series and the next. */
 static uint64_t held_after(const struct process_rows *rows, size_t i)
 {
 	uint64_t here = rows->series[i].live_bytes;
@@ -42,7 +42,7 @@ void combined_peak_add(struct combined_peak *t, const struct process_rows *rows)
 			before = held;
 		done = push(t, at, held, most);
 	}
-	/* For a moment, whatever the points say. */
+	/* The exact peak counts for an instant, whatever the series says. */
 	done = done && push(t, peak_at, p->peak_bytes, most) && push(t, peak_at, before, most) &&
 	       push(t, end, 0, 0);
 	t->processes++;
@@ -55,7 +55,7 @@ static int compare(const void *left, const void *right)
 
 	if (a->at_ns != b->at_ns)
 		return a->at_ns < b->at_ns ? -1 : 1;
-	if ((a->high == 0) != (b->high == 0)) /* who ends leaves before another one comes */
+	if ((a->high == 0) != (b->high == 0)) /* ends come before starts */
 		return a->high == 0 ? -1 : 1;
 	return a->order < b->order ? -1 : a->order > b->order;
 }

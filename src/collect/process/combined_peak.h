@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The most that several processes held at one moment. Their peaks are known exactly, and when they were; between them there are only
- * the points of their time series. So the answer is what they held together for certain, as far as points tell, and a bound: no
- * more than the sum of the peaks of those who were alive at the same time.
+ * The combined peak of several processes. The size and time of each process' peak are exact; otherwise only the points of the
+ * time series are known. The result is the sum that is certain from these points, and a bound: at most the sum of the peaks of
+ * all processes that were alive at the same time.
  */
 #ifndef COLLECT_PROCESS_COMBINED_PEAK_H
 #define COLLECT_PROCESS_COMBINED_PEAK_H
@@ -12,7 +12,7 @@
 #include "format/recording/rows.h"
 #include "util/vector.h"
 
-/* From here on a process holds at least `low` and at most `high`. */
+/* From at_ns on, a process holds at least `low` and at most `high`. */
 struct combined_peak_step {
 	uint64_t at_ns, low, high;
 	size_t process, order;
@@ -21,12 +21,12 @@ struct combined_peak_step {
 struct combined_peak {
 	VECTOR(struct combined_peak_step) steps;
 	size_t processes;
-	bool failed; /* there was no memory for one of them */
+	bool failed; /* out of memory for at least one step */
 };
 
-/* Without memory for it, combined_peak_find tells. */
+/* If out of memory, combined_peak_find fails. */
 void combined_peak_add(struct combined_peak *together, const struct process_rows *rows);
-/* Sets the peak, its moment and its bound. False if there was no memory: then they are not known. */
+/* Sets the peak, its time and its bound. False if out of memory: they are unknown then. */
 bool combined_peak_find(struct combined_peak *together, struct run_row *run);
 void combined_peak_release(struct combined_peak *together);
 

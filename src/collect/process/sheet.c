@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For each private anonymous mapping: which of its resident pages the program mapped itself, which belong to the allocator, and which
- * to nobody who was recorded.
+ * Divides the resident pages of each private anonymous mapping into those that the program mapped itself, those that belong to
+ * the allocator, and those that nothing recorded explains.
  *
  * The allocator owns
- *   [heap] and the arenas of glibc that smaps tells by their shape, or in whose 64 MiB a small block lies;
- *   of glibc's blocks elsewhere the pages that they lie in, since each is a mapping of its own;
- *   of another allocator the whole mapping in which a block lies.
- * The kernel joins neighbouring mappings, so that the program's own, blocks and raw system calls may share one: there, and for blocks whose
- * pages were never touched, /proc/PID/pagemap tells page by page what is resident. Where it cannot be read, or the mapping is too
- * large to be asked for each page, resident bytes bound the answer.
+ *   [heap], and the arenas of glibc: recognized in smaps by their shape, or by a small block in their 64 MiB;
+ *   for glibc's blocks elsewhere, the pages they lie in, since each is a mapping of its own;
+ *   for other allocators, the whole mapping that contains a block.
+ * The kernel merges adjacent mappings, so the program's own mappings, blocks and raw system calls may share one. There, and for blocks
+ * whose pages were never touched, /proc/PID/pagemap shows which pages are resident. If it cannot be read, or the mapping is too large
+ * to query every page, the result is bounded by the resident bytes.
  *
- * Pure but for pagemap; a worker's. Invariant: the parts add up to heap + anonymous of the row.
+ * Pure except for pagemap; runs in a worker.
+ * Invariant: the parts add up to heap + anonymous of the row.
  */
 #include "collect/process/sheet.h"
 
@@ -25,8 +26,8 @@
 #include "util/cleanup.h"
 
 #define ARENA_BYTES (64ull << 20)
-#define PAGED_MAX (16ull << 30)	     /* of larger mappings it is not asked which pages are there */
-#define PAGED_SUM_MAX (256ull << 30) /* nor of more than that together */
+#define PAGED_MAX (16ull << 30)	     /* larger mappings are not queried page by page */
+#define PAGED_SUM_MAX (256ull << 30) /* limit for the sum of all mappings queried */
 
 static uint64_t page_down(uint64_t address)
 {
@@ -42,22 +43,22 @@ struct maker {
 	const struct block_map *map;
 	bool is_glibc;
 	int pagemap;
-	uint64_t paged_bytes; /* of mappings whose pages were asked for */
-	/* of all mappings */
+	uint64_t paged_bytes; /* of mappings queried page by page */
+	/* sums over all mappings */
 	uint64_t owned_bytes, mapped_bytes, shared_map_bytes, static_bytes, stack_bytes;
 	uint64_t unrecorded_bytes, untouched_bytes, slack_untouched_bytes;
 	uint64_t inherited_owned_bytes, inherited_other_bytes;
 };
 
-/* One mapping while it is added up. */
+/* One mapping while its bytes are attributed. */
 struct part {
 	const struct mapping *m;
-	uint64_t *present;    /* a bit for each page; NULL: all, none, or not known */
-	uint64_t block_bytes; /* resident, of the listed blocks */
+	uint64_t *present;    /* one bit per page; NULL: all, none, or unknown */
+	uint64_t block_bytes; /* resident bytes of the listed blocks */
 	uint64_t owned_bytes, mapped_bytes;
 };
 
-/* ---- what is resident ---- */
+/* ---- resident pages ---- */
 
 static void ask_pages(struct maker *maker, struct part *part)
 {
@@ -73,7 +74,7 @@ static void ask_pages(struct maker *maker, struct part *part)
 		pagemap_bits(maker->pagemap, m->start, m->end, part->present);
 }
 
-/* Of [start, end) inside the mapping. */
+/* Resident bytes of [start, end) inside the mapping. */
 static uint64_t resident(struct maker *maker, struct part *part, uint64_t start, uint64_t end)
 {
 	const struct mapping *m = part->m;
@@ -95,7 +96,7 @@ static uint64_t resident(struct maker *maker, struct part *part, uint64_t start,
 	return sum;
 }
 
-/* The first of the ranges, which are by address and do not overlap, that ends behind the address. */
+/* The first range that ends after the address. Ranges are sorted by address and do not overlap. */
 static size_t first_behind(const struct recorded_range *at, size_t count, uint64_t address)
 {
 	size_t low = 0;
@@ -116,7 +117,7 @@ static size_t first_block(const struct maker *maker, uint64_t address)
 	return first_behind(maker->map->blocks.at, maker->map->blocks.count, address);
 }
 
-/* The part of a range that lies in the mapping; false: nothing. */
+/* Clips a range to the mapping; false: they do not overlap. */
 static bool clip(const struct mapping *m, struct recorded_range *range)
 {
 	range->start = MAX(range->start, m->start);
@@ -124,7 +125,7 @@ static bool clip(const struct mapping *m, struct recorded_range *range)
 	return range->start < range->end;
 }
 
-/* ---- whose it is ---- */
+/* ---- owners ---- */
 
 static uint64_t mapped_in(struct maker *maker, struct part *part, uint64_t start, uint64_t end)
 {
@@ -142,7 +143,7 @@ static uint64_t mapped_in(struct maker *maker, struct part *part, uint64_t start
 	return sum;
 }
 
-/* A piece of a mapping that the allocator owns as a whole, but for what the program mapped there. */
+/* Attributes a piece of a mapping to the allocator, except what the program mapped there. */
 static void own(struct maker *maker, struct part *part, uint64_t start, uint64_t end)
 {
 	uint64_t bytes = resident(maker, part, start, end);
@@ -150,7 +151,7 @@ static void own(struct maker *maker, struct part *part, uint64_t start, uint64_t
 	part->owned_bytes += saturating_sub(bytes, mapped_in(maker, part, start, end));
 }
 
-/* Samples are not in the map of small blocks. */
+/* Samples are not in the small leaves of the block map. */
 static bool has_small_sample(const struct maker *maker, uint64_t start, uint64_t end)
 {
 	for (size_t i = first_block(maker, start); i < maker->map->blocks.count; i++) {
@@ -164,7 +165,7 @@ static bool has_small_sample(const struct maker *maker, uint64_t start, uint64_t
 	return false;
 }
 
-/* Which of the 64 MiB pieces of the mapping are arenas. */
+/* Finds which of the mapping's 64 MiB pieces are arenas. */
 static bool *find_arenas(struct maker *maker, struct part *part)
 {
 	const struct mapping *m = part->m;
@@ -183,8 +184,8 @@ static bool *find_arenas(struct maker *maker, struct part *part)
 	return arenas;
 }
 
-/* What other allocators add to a large block, up to a quarter of it, is resident no more than the block is: the pages that follow it and are not
- * there, before the next block. */
+/* Untouched pages after a large block, up to the next block: allocators other than glibc pad such a block by up to a quarter of
+ * its size, and the padding is not resident either. */
 static uint64_t untouched_behind(struct maker *maker, struct part *part, size_t index)
 {
 	const struct block_map *map = maker->map;
@@ -200,7 +201,7 @@ static uint64_t untouched_behind(struct maker *maker, struct part *part, size_t 
 	return at - start;
 }
 
-/* The listed blocks in the mapping. `arenas` NULL: no single block is a mapping of its own. */
+/* Adds the listed blocks in the mapping. `arenas` NULL: no block is a mapping of its own. */
 static void take_blocks(struct maker *maker, struct part *part, const bool *arenas)
 {
 	const struct mapping *m = part->m;
@@ -249,21 +250,21 @@ static void find_owner(struct maker *maker, struct part *part)
 		own(maker, part, m->start, m->end);
 		take_blocks(maker, part, NULL);
 	} else if (maker->is_glibc) {
-		/* Of what is not there at all, nobody has any. */
+		/* A mapping without resident pages needs no arenas. */
 		AUTO_FREE bool *arenas = m->rss_bytes > 0 ? find_arenas(maker, part) : NULL;
 
 		take_blocks(maker, part, arenas);
 	}
 }
 
-/* ---- inherited by a fork ---- */
+/* ---- memory inherited by fork ---- */
 
 static bool can_be_inherited(const struct mapping *m)
 {
 	return m->kind == MAPPING_HEAP || m->kind == MAPPING_ANONYMOUS;
 }
 
-/* Of what the mapping held at the first sheet. */
+/* The part of the inherited bytes that lies in this mapping. */
 static uint64_t inherited_in(const struct inherited *inherited, const struct mapping *m)
 {
 	size_t count = can_be_inherited(m) ? inherited->list.count : 0;
@@ -281,7 +282,7 @@ static uint64_t inherited_in(const struct inherited *inherited, const struct map
 	return sum;
 }
 
-/* small_bytes: what the child has allocated itself by now and no list names; it is in the heap. */
+/* small_bytes: the child's own live bytes that are not listed in `blocks`; they are in [heap]. */
 static void inherit(struct inherited *inherited, const struct part *part, uint64_t *small_bytes)
 {
 	const struct mapping *m = part->m;
@@ -294,9 +295,9 @@ static void inherit(struct inherited *inherited, const struct part *part, uint64
 		(void)vector_push(&inherited->list, range);
 }
 
-/* ---- adding up ---- */
+/* ---- sums ---- */
 
-/* What is left of a mapping when its owners have taken theirs. */
+/* Attributes the rest of a mapping, after the allocator's and the program's parts. */
 static void add_rest(struct maker *maker, const struct part *part, uint64_t inherited_bytes)
 {
 	const struct mapping *m = part->m;
@@ -327,7 +328,7 @@ static void add_mapping(struct maker *maker, const struct mapping *m, struct inh
 		maker->shared_map_bytes += part.mapped_bytes;
 	} else {
 		find_owner(maker, &part);
-		/* Pages may have come or gone since smaps was read, and samples stand for more than there is. */
+		/* Pages may have come or gone since smaps was read, and weights may exceed what is resident. */
 		part.owned_bytes = MIN(part.owned_bytes, m->rss_bytes - part.mapped_bytes);
 		part.block_bytes = MIN(part.block_bytes, part.owned_bytes);
 		if (inherited->is_wanted)
@@ -347,12 +348,12 @@ static void give(const struct maker *maker, struct memory_row *row)
 	uint64_t private_bytes =
 		row->heap_bytes + row->anonymous_bytes + row->stack_bytes - maker->stack_bytes;
 
-	/* Small blocks are not asked for page by page, but they cannot be resident where nothing is. */
+	/* Small blocks are not queried page by page, but their resident bytes cannot exceed those of the allocator. */
 	untouched = MAX(untouched, saturating_sub(usable, maker->owned_bytes));
 	uint64_t free_bytes = maker->owned_bytes - (usable - untouched);
 	uint64_t inherited_bytes = MIN(maker->inherited_owned_bytes, free_bytes);
 
-	/* What the kernel has joined with a stack is no stack. */
+	/* A mapping that the kernel merged with a stack is not a stack. */
 	row->anonymous_bytes = private_bytes - row->heap_bytes;
 	row->stack_bytes = maker->stack_bytes;
 	row->sheet = 1;
@@ -365,7 +366,7 @@ static void give(const struct maker *maker, struct memory_row *row)
 	row->unrecorded_bytes = maker->unrecorded_bytes;
 }
 
-/* Live bytes that no list names. */
+/* Live bytes of blocks that are not listed. */
 static uint64_t small_bytes_of(const struct block_map *map, const struct memory_row *row)
 {
 	uint64_t listed = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the collector knows of one process. The target writes its memory at any time; all reading goes through
- * format/live_read, which takes it as hostile. What runs on every tick is one pwrite; totals are summed every 10 ms
- * (less often with many slots), RSS is one pread. What takes longer is target_sample.c's.
+ * The collector's state of one process. The target writes its profile at any time; all reads go through format/live_read, which
+ * treats it as untrusted. Every tick costs one pwrite; totals are summed every 10 ms (less often with many slots), and RSS is
+ * one pread. Slower reads are in target_sample.c.
  *
  * Owned by the collector's loop, then by the encoder.
- * Invariant: the memory stays held until target_free, also when the process is long dead: that is the recording.
+ * Invariant: the profile is held until target_free, even long after the process has ended: it is the recording.
  */
 #include "collect/process/target.h"
 
@@ -26,9 +26,9 @@
 #define BUDGET_INTERVAL_NS (100 * NS_PER_MS)
 enum { SAMPLED_MEMORIES = 10 };
 #define BUDGET_FAR_NS (500 * NS_PER_MS)
-/* Until then it has the one of the run's start: most processes are gone by then. */
+/* Until then the budget of the run's start applies: most processes have ended by then. */
 #define BUDGET_FIRST_NS (10 * NS_PER_MS)
-/* What a child inherited is best seen before it has made and freed much itself. */
+/* Inherited memory is measured best before the child has allocated and freed much itself. */
 #define FORK_FIRST_NS (3 * NS_PER_MS)
 #define PRESSURE_INTERVAL_NS (1000 * NS_PER_MS)
 
@@ -41,7 +41,7 @@ struct live_budget target_budget(uint64_t fixed_bytes, const struct cgroup_memor
 
 	if (fixed_bytes)
 		return (struct live_budget){ fixed_bytes, fixed_bytes };
-	if (cgroup->limit_bytes) /* what is not touched yet is not charged */
+	if (cgroup->limit_bytes) /* untouched memory is not charged */
 		own_bytes = MIN(own_bytes, cgroup->usage_bytes);
 	return live_budget_default(procfs_free_memory(), group_free_bytes, own_bytes);
 }
@@ -52,7 +52,7 @@ void target_read_cgroup(struct target *target)
 	target->cgroup_is_read = true;
 }
 
-/* Memory that is gone is not to be taken: asked again and again. What the recorder has it keeps. */
+/* Recomputes the recorder's budget regularly, since free memory may shrink. The recorder keeps what it has. */
 static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t at_ns)
 {
 	struct live_budget budget;
@@ -60,13 +60,14 @@ static void follow_budget(struct target *target, uint64_t fixed_bytes, uint64_t 
 	target_read_cgroup(target);
 	budget = target_budget(fixed_bytes, &target->cgroup, target->totals.own_bytes);
 	live_profile_write_budget(&target->profile, budget.bytes, budget.limit_bytes);
-	/* The kernel's files are dear to read: seldom, while the recorder is far from its budget. */
+	/* The kernel's files are expensive to read: less often while the recorder is far below its budget. */
 	target->next_budget_ns =
 		at_ns +
 		(target->totals.own_bytes < budget.bytes / 4 ? BUDGET_FAR_NS : BUDGET_INTERVAL_NS);
 }
 
-/* Its own start, if its clock is ours: in another time name space it is not. However long ago: it or we may have been stopped. */
+/* The process' own start time, if it is plausible: in another time namespace its clock differs. It may be long ago: the process
+ * or the collector may have been stopped. */
 static uint64_t start_of(const struct live_header *head, uint64_t run_start_ns, uint64_t now_ns)
 {
 	uint64_t started_ns = head->started_mono_ns;
@@ -81,7 +82,7 @@ static bool ends_with(const char *text, const char *end)
 	return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* What it says of itself: it may be gone by now. */
+/* Uses the profile's own data, since the process may have ended. */
 static void describe(struct target *target, const struct collect_options *options)
 {
 	const struct live_own *own = &target->profile.head->own;
@@ -108,7 +109,7 @@ struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 		live_profile_release(profile);
 		if (pid_fd >= 0)
 			close(pid_fd);
-		error_set(error, "no memory left");
+		error_set(error, "out of memory");
 		return NULL;
 	}
 	target->profile = *profile;
@@ -128,7 +129,7 @@ struct target *target_new(struct live_profile *profile, pid_t pid, int pid_fd,
 void target_start(struct target *target, uint64_t started_ns, uint64_t now_ns)
 {
 	target->started_ns = started_ns;
-	/* Nobody of ours kept its clock so far: that is no time in which ours stood still. */
+	/* The time before the hand-over does not count as a stopped clock. */
 	target->profile.control.clock_ms = saturating_sub(now_ns, started_ns) / NS_PER_MS;
 }
 
@@ -143,7 +144,7 @@ struct target *target_take_over(struct live_profile *profile, pid_t pid, int pid
 		return NULL;
 	target->left_out = options->children == COLLECT_CHILDREN_EXEC &&
 			   target->profile.head->own.begin == LIVE_BEGIN_FORK;
-	if (options->mode == LIVE_MODE_SAMPLE) /* the kernel walks all pages for each */
+	if (options->mode == LIVE_MODE_SAMPLE) /* the kernel walks all pages for each row */
 		target->memories.interval_ns *= SAMPLED_MEMORIES;
 	if (target->profile.head->own.begin == LIVE_BEGIN_FORK) {
 		target->inherited.is_wanted = true;
@@ -182,7 +183,8 @@ void target_free(struct target *target)
 	free(target);
 }
 
-/* Whether blocks came or went since the totals were last read, or may have: what stands still meanwhile is their time. */
+/* Whether blocks were, or may have been, allocated or freed since the totals were last read: only then does a stopped clock
+ * distort their ages. */
 static bool has_operated(struct target *target)
 {
 	struct live_totals now;
@@ -193,7 +195,7 @@ static bool has_operated(struct target *target)
 
 void target_tick(struct target *target, uint64_t now_ns)
 {
-	/* A loop's idea of now may be older than a target that came in the same turn. */
+	/* The loop's now_ns may be older than a target that connected in the same iteration. */
 	uint64_t ms = saturating_sub(now_ns, target->started_ns) / NS_PER_MS;
 	uint64_t gap_ms = saturating_sub(ms, target->profile.control.clock_ms);
 
@@ -240,19 +242,19 @@ static void add_point(struct target *target, uint64_t at_ns)
 
 void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code)
 {
-	/* A loop's idea of now may be older than a target that came in the same turn. */
+	/* The loop's now_ns may be older than a target that connected in the same iteration. */
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
 
 	target->ended_ns = target->started_ns + at_ns;
 	target->end_known = end != END_UNKNOWN;
 	target->known.end = end;
 	target->known.exit_code = exit_code;
-	target_tick(target, now_ns); /* it may have ended while we were stopped */
+	target_tick(target, now_ns); /* it may have ended while the collector was stopped */
 	read_totals(target);
 	add_point(target, at_ns);
 }
 
-/* What the kernel says of a file that was removed or replaced: it is the same program. */
+/* The kernel appends " (deleted)" if the file was removed or replaced: it is still the same program. */
 static void cut_deleted(char *exe)
 {
 	static const char mark[] = " (deleted)";
@@ -261,12 +263,12 @@ static void cut_deleted(char *exe)
 		exe[strlen(exe) - (sizeof mark - 1)] = '\0';
 }
 
-/* Whether it runs another program by now, into which the recorder did not come: else it would have handed over again. */
+/* Whether the process has exec'd a program without the recorder: with it, it would have handed over again. */
 static bool has_become_another(struct target *target)
 {
 	AUTO_FREE char *exe = target->pid ? procfs_exe(target->pid) : NULL;
 
-	/* A path that fills its place may go on. */
+	/* A path that fills the buffer may be truncated. */
 	if (!exe || !exe[0] || !target->known.exe || !target->known.exe[0] ||
 	    strlen(target->known.exe) + 1 >= sizeof((struct live_own *)0)->exe)
 		return false;
@@ -275,7 +277,7 @@ static bool has_become_another(struct target *target)
 		AUTO_FREE char *own = strdup(target->known.exe);
 
 		cut_deleted(own);
-		/* In a chroot /proc knows it by a longer path than itself. */
+		/* In a chroot, /proc shows a longer path than the process sees. */
 		target->seen_exe = own && !ends_with(exe, own) ? TAKE(own) : strdup(exe);
 	}
 	return target->seen_exe && strcmp(exe, target->seen_exe) != 0;
@@ -292,7 +294,7 @@ bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 						  target_live_bytes(target));
 	if (at_ns >= target->next_budget_ns)
 		follow_budget(target, budget_bytes, at_ns);
-	/* Summing many slots costs: 64 of them are 32 KiB to read. */
+	/* Summing many slots is expensive: 64 of them are 8 KiB, read twice. */
 	target->next_totals_ns = at_ns + SERIES_INTERVAL_NS * (1 + target->totals.slots / 64);
 	if (at_ns >= target->series.next_ns)
 		add_point(target, at_ns);
@@ -310,10 +312,10 @@ void target_request(struct target *target, const char *name)
 	struct target_request request = { "" };
 
 	snprintf(request.name, sizeof request.name, "%s", name);
-	(void)vector_push(&target->requests, request); /* without memory it is not taken */
+	(void)vector_push(&target->requests, request); /* if out of memory, it is dropped */
 }
 
-/* The kernel's averages move every two seconds. */
+/* The kernel updates these averages every two seconds. */
 static void follow_pressure(struct target *target, uint64_t at_ns)
 {
 	if (at_ns < target->next_pressure_ns ||
@@ -385,7 +387,7 @@ bool target_is_asked(struct target *target, uint64_t now_ns)
 	return true;
 }
 
-/* Linux 6.15; not in the headers that we build with. */
+/* Linux 6.15; missing from the headers that we build with. */
 struct pidfd_info_v0 {
 	uint64_t mask, cgroup;
 	uint32_t pid, tgid, ppid, ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid;
@@ -409,8 +411,8 @@ void target_ask_end(struct target *target)
 {
 	int status;
 
-	/* The descriptor tells once the parent has reaped it, /proc only before. In this order: if the first has no
-	 * answer, the number in /proc is still this process'. */
+	/* The pidfd has the status once the parent has reaped the process, /proc only before. In this order: if the pidfd has
+	 * none, the pid in /proc still belongs to this process. */
 	if (!ask_pidfd(target->pid_fd, &status) &&
 	    !(target->pid_fd >= 0 && procfs_zombie_status(target->pid, &status)))
 		return;
@@ -430,7 +432,7 @@ bool target_is_ready(struct target *target)
 	       (live_profile_poll(&target->profile) && live_profile_is_ready(&target->profile));
 }
 
-/* Moves the time series and snapshots over to the rows, which are released by others. */
+/* Moves the time series and snapshots to the rows, which the caller releases. */
 static void give_times(struct target *target, struct process_rows *rows)
 {
 	rows->series = target->series.points.at;
@@ -438,7 +440,7 @@ static void give_times(struct target *target, struct process_rows *rows)
 	rows->memory = target->memories.rows.at;
 	rows->memory_count = target->memories.rows.count;
 	loaded_give(&target->loaded, rows);
-	/* smaps counts pages, the series the kernel's rough counter. */
+	/* smaps counts pages, while the series uses the kernel's approximate counter. */
 	for (size_t i = 0; i < rows->memory_count; i++)
 		target->peak_rss_bytes = MAX(target->peak_rss_bytes, rows->memory[i].rss_bytes);
 	mark_rows_give(&target->marks, &target->snapshots, rows);
@@ -472,7 +474,7 @@ static void give_known(struct target *target, uint64_t end_ns, uint64_t run_star
 	row->health[HEALTH_lost_end] += target->profile.is_old;
 }
 
-/* A snapshot may hold sites that the rows do not, if the process lives on. */
+/* If the process is still alive, a snapshot may contain sites that the rows do not. */
 static void drop_unknown_sites(struct process_rows *rows)
 {
 	for (size_t i = 0; i < rows->snapshot_count; i++) {

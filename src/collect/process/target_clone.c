@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A target that is read while the first one goes on: everything that its rows are made of is copied, but for the profile
- * itself, of which the caller brings a twin or a copy.
+ * A clone of a target that is encoded while the original continues: copies everything that its rows are made of, except the
+ * profile, for which the caller provides a twin or a copy.
  *
- * The loop's thread, while no worker has the target. The clone is the caller's, then the encoder's.
+ * Runs in the loop's thread, while no worker owns the target. The clone belongs to the caller, then to the encoder.
  */
 #include <stdlib.h>
 #include <string.h>

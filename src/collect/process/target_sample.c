@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a worker reads of a target while the loop keeps its clock: the names of its threads, the live bytes of every site,
- * and where its memory is. With a million sites or gigabytes of memory each takes tens of milliseconds: the kernel walks
- * the page tables for smaps.
+ * The slow reads of a target, done by a worker while the loop updates the clock: the names of its threads, the live bytes of
+ * every site, and its memory balance sheet. With a million sites or gigabytes of memory each takes tens of milliseconds: the
+ * kernel walks the page tables for smaps.
  *
- * The loop fills target->sample and gives the target away; until target_is_sampling is false again, the sample, snapshots,
- * marks, memories and names are the worker's, everything else is the loop's.
- * Invariant: a target that is being sampled is neither freed nor given to the encoder.
+ * The loop fills in target->sample and passes the target to the worker; until target_is_sampling is false again, the worker
+ * owns sample, snapshots, marks, memories, loaded, inherited, names and the state of triggers on sites, and the loop everything
+ * else.
+ * Invariant: a target that is being sampled is neither freed nor passed to the encoder.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +21,10 @@
 #include "util/clock.h"
 
 #define SCAN_INTERVAL_NS 100000000ull
-enum { SCAN_SHARE = 50 };  /* scanning stacks takes this part of the time at most */
-enum { MARKS_SHARE = 10 }; /* and reading marks, of which a program may say that there are some */
+enum { SCAN_SHARE = 50 };  /* scanning sites takes at most 1/SCAN_SHARE of the time */
+enum { MARKS_SHARE = 10 }; /* reading marks, which the program controls, at most 1/MARKS_SHARE */
 
-/* Names of the threads that own a slot now; the others are dead, and what was seen last stays. */
+/* Reads the names of threads that own a slot now. The others have ended and keep their last name. */
 static void read_names(struct target *target)
 {
 	struct live_view view;
@@ -49,14 +50,14 @@ static void read_names(struct target *target)
 		uint32_t tid = LIVE_LOAD(slots[i].tid), thread = LIVE_LOAD(slots[i].thread);
 		char name[16];
 
-		/* A slot has its next thread before that one is in the log. */
+		/* A slot gets its next thread before that thread is in the log. */
 		if (tid != 0 && thread < thread_count && LIVE_LOAD(threads[thread].tid) == tid &&
 		    procfs_thread_name(target->pid, (pid_t)tid, name) > 0)
 			memcpy(target->names.at[thread].text, name, sizeof name);
 	}
 }
 
-/* A snapshot is never earlier than the one before it. */
+/* Snapshots are ascending in time. */
 static uint64_t not_before_last(const struct target *target, uint64_t at_ns)
 {
 	size_t count = target->snapshots.rows.count;
@@ -72,13 +73,13 @@ static void take_snapshot(struct target *target, uint64_t began_ns)
 	target->sample.snapshot.at_ns = not_before_last(target, target->sample.snapshot.at_ns);
 	if (live_read_site_live(target->profile.memory, target->profile.bytes, &sites, &count) == 0)
 		snapshots_add(&target->snapshots, &target->sample.snapshot, sites, count);
-	/* Processor time: on a busy machine there are no fewer. */
+	/* CPU time: a busy machine does not reduce the number of snapshots. */
 	snapshots_cost(&target->snapshots, clock_thread_cpu_ns() - began_ns);
 }
 
-/* ---- what has a name ---- */
+/* ---- named snapshots ---- */
 
-/* What was saved when the program asked, or what is there now. */
+/* Takes a named snapshot: of the data saved when the program requested it, or of the present state. */
 static void take_asked(struct target *target, uint64_t at_ns, uint32_t mark,
 		       const struct live_mark_read *saved)
 {
@@ -99,7 +100,7 @@ static void take_asked(struct target *target, uint64_t at_ns, uint32_t mark,
 	snapshots_add(&target->snapshots, &row, sites, count);
 }
 
-/* Before a usual moment is taken, so that they come in the order of time. */
+/* Runs before the periodic snapshot, so that snapshots are in the order of time. */
 static void take_marks(struct target *target)
 {
 	struct live_profile *profile = &target->profile;
@@ -128,7 +129,7 @@ static void request(struct target *target, const struct trigger *trigger)
 		target->sample.dump = trigger->text;
 }
 
-/* A mapping is no stack's heap. */
+/* Ignores sites that are not heap. */
 static void leave_heap(const struct live_profile *profile, struct snapshot_site *sites,
 		       size_t count)
 {
@@ -143,7 +144,7 @@ static void leave_heap(const struct live_profile *profile, struct snapshot_site 
 			sites[i].bytes = 0;
 }
 
-/* Conditions on what single stacks hold. */
+/* Evaluates the conditions on single sites. */
 static void scan_sites(struct target *target)
 {
 	uint64_t began_ns = clock_monotonic_ns(),
@@ -179,7 +180,7 @@ static void take_requests(struct target *target)
 	target->sample.requests.count = 0;
 }
 
-/* What an allocator says of a block's size may change while it lives: less than none is none. */
+/* An allocator may report a different usable size for a block while it is live: negative counts as 0. */
 static uint64_t live_slack(const struct live_totals *totals)
 {
 	int64_t slack = (int64_t)(totals->slack - totals->freed_slack);
@@ -187,7 +188,7 @@ static uint64_t live_slack(const struct live_totals *totals)
 	return (uint64_t)MAX(slack, (int64_t)0);
 }
 
-/* What is live now, not when the sample was prepared: a worker may have had to wait. */
+/* Reads the live bytes of now, not of when the sample was prepared: the worker may have been delayed. */
 static void read_live(struct live_profile *reader, struct memory_row *row)
 {
 	struct live_totals totals;
@@ -201,7 +202,7 @@ static void read_live(struct live_profile *reader, struct memory_row *row)
 
 static void read_memory(struct target *target, bool asked)
 {
-	/* What it costs is processor time: a busy machine lets it wait, which takes from nobody. */
+	/* CPU time: waiting for a processor on a busy machine is not a cost. */
 	uint64_t began_ns = clock_thread_cpu_ns();
 	struct memory_row row = target->sample.memory;
 	AUTO(block_map_release) struct block_map map = { .pagemap = -1 };
@@ -217,10 +218,10 @@ static void read_memory(struct target *target, bool asked)
 	if (is_known)
 		read_live(&map.reader, &row);
 	sheet_fill(target->pid, &list, is_known ? &map : NULL, &target->inherited, &row);
-	/* It has begun to end: no page was there any more, and where its memory was cannot be told. */
+	/* The process was exiting: its pages are gone, and the sheet is not valid. */
 	if (procfs_rss(target->statm_fd) == 0)
 		return;
-	/* Without us it is about to end, or another program by now. */
+	/* Without the recorder's memory the process is exiting, or has called exec. */
 	if (row.own_bytes > 0)
 		memories_add(&target->memories, &row, clock_thread_cpu_ns() - began_ns);
 	if (row.own_bytes > 0 && loaded_is_due(&row))

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words -> triggers, and when they fire. A threshold fires when it is passed, and again when the number has been a tenth
- * below it in between; calls fire at every multiple; a stack that grows fires each time that it has grown by so much. So
- * every trigger may fire any number of times, and a number that trembles around its limit does not make a snapshot at every
- * tick. Pure.
+ * Parses and evaluates triggers. A threshold fires when it is exceeded, and again once the value has dropped a tenth below it
+ * in between; calls fire at every multiple; growth fires each time that a site has grown by the limit. So every trigger may
+ * fire any number of times, and a value that oscillates around its limit does not cause a snapshot at every tick. Pure.
  */
 #include "collect/process/triggers.h"
 
@@ -37,7 +36,7 @@ static int signal_number(const char *name)
 {
 	if (strncmp(name, "SIG", 3) == 0)
 		name += 3;
-	/* Those that nobody else needs: the others mean something to heapgauge, or to the system. */
+	/* The only ones that are free: the others have a meaning for heapgauge or the system. */
 	return strcmp(name, "USR1") == 0 ? SIGUSR1 : strcmp(name, "USR2") == 0 ? SIGUSR2 : 0;
 }
 
@@ -119,7 +118,7 @@ int triggers_on(struct triggers *triggers, const char *text, bool writes, struct
 			return error_set(error, "signal= takes USR1 or USR2, not '%s'",
 					 text + length);
 	}
-	return error_set(error, "'%s' is no condition; it can be %s", text, TRIGGER_WORDS);
+	return error_set(error, "'%s' is not a condition; use %s", text, TRIGGER_WORDS);
 }
 
 void triggers_release(struct triggers *triggers)
@@ -158,7 +157,7 @@ static uint64_t share_of(uint64_t whole, uint64_t hundredths)
 	return whole / 10000 * hundredths;
 }
 
-/* The limit that counts for this process; 0 = none. */
+/* The limit for this process; 0 = none. */
 static uint64_t limit_of(const struct trigger *trigger, const struct trigger_input *input)
 {
 	if (!trigger->percent || trigger->kind == TRIGGER_PRESSURE ||
@@ -169,7 +168,7 @@ static uint64_t limit_of(const struct trigger *trigger, const struct trigger_inp
 			trigger->limit);
 }
 
-/* At each multiple; those that were missed are one. */
+/* Fires at each multiple; skipped multiples count as one. */
 static bool passes_multiple(struct trigger_state *state, uint64_t number, uint64_t step)
 {
 	uint64_t next = state->next ? state->next : step;
@@ -222,9 +221,10 @@ bool trigger_fires(const struct trigger *trigger, struct trigger_state *state,
 	return limit != 0 && passes(&state->fired, number, limit);
 }
 
-/* ---- by stack ---- */
+/* ---- by site ---- */
 
-/* Those that are new held nothing before, unless it is not known what they held. */
+/* Adds new sites with 0 bytes; if the first scan comes later than the window, their earlier size is unknown and the present one
+ * is used. */
 static bool make_room(const struct trigger *trigger, struct trigger_state *state,
 		      const struct snapshot_site *sites, size_t count, uint64_t at_ns)
 {
@@ -242,7 +242,7 @@ static bool make_room(const struct trigger *trigger, struct trigger_state *state
 	return true;
 }
 
-/* Once it has fired, it has to grow by as much again. */
+/* After it has fired, the site must grow by the limit again. */
 static bool grows(struct trigger_site *site, int64_t held, uint64_t limit)
 {
 	int64_t least = MIN(site->least[0], site->least[1]);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The upper levels of the block map, its large leaves, the samples and the table of mappings. Of large leaves only what is data is
- * read: 32 bytes for each page of the process at most. A small leaf is read only when somebody asks whether anything is in it.
+ * Reads the upper levels of the block map, its large leaves, the samples and the table of mappings. Holes in large leaves are
+ * skipped: at most 32 bytes are read for each page of the process. A small leaf is read only by block_map_has_small.
  *
- * The profile is hostile memory: a leaf is read once, however often it is referred to, holes are not read, and no two ranges
- * overlap: so that all that is made of it is bounded by what there is of it.
- * A worker's; nothing here is shared.
+ * The profile is untrusted memory: a leaf is read at most once, however often it is referenced, holes are not read, and no two
+ * ranges overlap. The result is thus bounded by the data that exists. Runs in a worker; nothing here is shared.
  */
 #include "collect/profile/block_map.h"
 
@@ -25,12 +24,12 @@ enum {
 	MAPS_TRIES = 5,
 	MAPS_MAX = 1 << 20,
 	WINDOWS_MAX = 1 << 22,
-	SAMPLED_PART = 2048, /* that are read at once */
+	SAMPLED_PART = 2048, /* entries per read */
 };
 #define LARGE_BYTES (LARGE_ENTRIES * sizeof(struct live_large))
 #define SAMPLED_MAX_BYTES (1ull << 30)
 
-/* Whether any of it is there; both are multiples of the page's size. */
+/* Whether any page of the range has data; both arguments are multiples of the page size. */
 static bool has_data(const struct block_map *map, uint64_t at, uint64_t bytes)
 {
 	uint64_t from = map->reader.held.at + at, run, run_bytes;
@@ -39,7 +38,7 @@ static bool has_data(const struct block_map *map, uint64_t at, uint64_t bytes)
 				: pagemap_next(map->pagemap, from, from + bytes, &run, &run_bytes);
 }
 
-/* Holes are zero. Where the profile is the process' memory, reading them would make them pages. */
+/* Holes are zero. If the profile is in the process' memory, reading them would allocate pages. */
 static bool read_data(const struct block_map *map, uint64_t at, void *to, size_t bytes)
 {
 	uint64_t base = map->reader.held.at, run, run_bytes;
@@ -77,7 +76,7 @@ static int compare_ranges(const void *left, const void *right)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* By address, without overlap: what lies in two is the first's. Returns how many there are. */
+/* Sorts by address and removes overlaps: an overlapping part belongs to the first range. Returns the new count. */
 static size_t put_in_order(struct recorded_range *at, size_t count)
 {
 	size_t kept = 0;
@@ -104,7 +103,7 @@ static bool add_block(struct block_map *map, uint64_t address, uint64_t bytes, u
 	return vector_push(&map->blocks, range);
 }
 
-/* seen: a byte for each unit of leaves. */
+/* seen: one byte for each unit of leaves. */
 static bool read_large(struct block_map *map, uint32_t number, uint8_t *seen,
 		       struct live_large *leaf)
 {
@@ -124,7 +123,7 @@ static bool read_large(struct block_map *map, uint32_t number, uint8_t *seen,
 	return true;
 }
 
-/* The mebibytes of an area that have a leaf of their own, by address. */
+/* Adds the mebibytes of an area that have a small leaf or tiny blocks, by address. */
 static bool add_windows(struct block_map *map, const struct live_area *area, uint64_t start,
 			uint8_t *seen)
 {
@@ -176,7 +175,7 @@ static bool read_sampled(struct block_map *map)
 	struct live_sampled part[SAMPLED_PART];
 	uint64_t at = place(map, LIVE_SAMPLED, 0);
 	uint64_t bytes = MIN(used(map, LIVE_SAMPLED) * sizeof *part, SAMPLED_MAX_BYTES);
-	uint64_t end = at + (bytes + LIVE_PAGE - 1) / LIVE_PAGE * LIVE_PAGE; /* in the region */
+	uint64_t end = at + (bytes + LIVE_PAGE - 1) / LIVE_PAGE * LIVE_PAGE; /* within the region */
 
 	for (; at < end; at += sizeof part) {
 		size_t some = MIN(end - at, sizeof part);
@@ -193,7 +192,7 @@ static bool read_sampled(struct block_map *map)
 	return true;
 }
 
-/* Granules from 8 bytes to a page; anything else was not written by a recorder. */
+/* Granules range from 8 bytes to a page; a recorder writes no other value. */
 static unsigned granule_shift(const struct block_map *map)
 {
 	unsigned shift = map->reader.head->granule_shift;
@@ -254,7 +253,7 @@ bool block_map_has_small(const struct block_map *map, uint64_t start, uint64_t e
 
 /* ---- mappings ---- */
 
-/* The table as it is between two changes; one that never stands still is taken as it is. */
+/* Reads a consistent table, between two changes; if it changes during every try, the last copy is used. */
 static bool read_maps(struct block_map *map)
 {
 	const uint64_t maps_at = offsetof(struct live_header, maps);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the recorded memory of a process lies: its larger blocks, the mappings it made itself, and whether there are small blocks in a
- * range. Read from the live profile piece by piece, while the process goes on; the small blocks themselves are not listed, which would
- * take as long as copying the block map.
+ * The location of a process' recorded memory: its larger blocks, the mappings it made itself, and whether a range contains
+ * small blocks. Read from the live profile in pieces, while the process runs. Small blocks are not listed, which would take as
+ * long as copying the block map.
  */
 #ifndef COLLECT_PROFILE_BLOCK_MAP_H
 #define COLLECT_PROFILE_BLOCK_MAP_H
@@ -12,28 +12,28 @@
 
 struct recorded_range {
 	uint64_t start, end;
-	uint64_t weight; /* how many blocks it stands for */
+	uint64_t weight; /* number of blocks it represents */
 };
-/* A mebibyte in which there were small blocks at some time. */
+/* A mebibyte that has contained small blocks at some time. */
 struct small_window {
 	uint64_t start;
-	uint32_t leaf; /* its number; 0: tiny blocks only, which are not listed one by one */
+	uint32_t leaf; /* its number; 0: only tiny blocks, which are not listed individually */
 };
 
 struct block_map {
 	VECTOR(struct recorded_range)
-	blocks; /* from LIVE_SMALL_LIMIT bytes, and all samples; by address */
+	blocks; /* those of at least LIVE_SMALL_LIMIT bytes, and all samples; by address */
 	VECTOR(struct recorded_range) maps;  /* by address */
 	VECTOR(struct small_window) windows; /* by address */
 	struct live_profile reader;
-	int pagemap; /* where the profile is read from the process; else -1 */
+	int pagemap; /* open if the profile is read from the process; else -1 */
 };
 
-/* False: it cannot be read, or there is no memory left. Release it in either case. */
+/* False: it cannot be read, or out of memory. Release it in either case. */
 bool block_map_read(const struct live_profile *profile, struct block_map *ret);
 void block_map_release(struct block_map *map);
 
-/* Whether a small block begins in [start, end) now. */
+/* Whether a small block starts in [start, end) now. */
 bool block_map_has_small(const struct block_map *map, uint64_t start, uint64_t end);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One mapping is kept. Invariant: all of it is zero, which holds because whoever copies notes the runs that may not be zero.
+ * Caches one mapping.
+ * Invariant: it is all zero, since every copy records the runs that may not be zero.
  */
 #include "collect/profile/copy_room.h"
 
@@ -12,7 +13,7 @@
 #include "format/live/live_header.h"
 #include "util/cleanup.h"
 
-/* More is not zeroed but given back to the kernel. */
+/* Larger amounts are returned to the kernel instead of being zeroed. */
 enum { ZEROED_MAX = 1 << 20 };
 
 static struct {
@@ -49,12 +50,12 @@ char *copy_room_new(uint64_t bytes)
 	return room == MAP_FAILED ? NULL : room;
 }
 
-/* False: it holds too much for that. */
+/* False: it contains too much data for that. */
 static bool zero(char *room, uint64_t bytes, struct copy_runs *runs)
 {
 	if (runs->is_incomplete || runs->bytes > ZEROED_MAX)
 		return false;
-	/* Of the head's front more is written than was copied. */
+	/* The front of the header is also modified after it was copied. */
 	memset(room, 0, MIN(bytes, LIVE_FRONT_BYTES));
 	for (unsigned i = 0; i < runs->count; i++)
 		memset(room + runs->run[i].at, 0, runs->run[i].bytes);
@@ -75,7 +76,7 @@ int copy_room_empty(char *room, uint64_t bytes, struct copy_runs *runs)
 void copy_room_free(char *room, uint64_t bytes, struct copy_runs *runs)
 {
 	if (zero(room, bytes, runs)) {
-		/* Of two sizes, the next copy more likely has that of the last one. */
+		/* Keeps the newer one of two sizes: the next copy more likely has that size. */
 		pthread_mutex_lock(&kept.lock);
 		char *old = kept.room;
 		uint64_t old_bytes = kept.bytes;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See live_profile.h. Every number in the memory is another process' word: sizes are cut to what the regions hold, and what an image
- * takes is what the memory really holds.
+ * See live_profile.h. Every number in the profile is untrusted: sizes are clamped to the regions, and an image takes only as
+ * much memory as the profile has data.
  *
- * Owned by the collector's loop; a worker that has the target loads and reads the image, and may write to the control page.
+ * Owned by the collector's loop; a worker that owns the target loads and reads the image, and may write to the control page.
  */
 #include "collect/profile/live_profile.h"
 
@@ -26,7 +26,7 @@
 
 /* ---- reading ---- */
 
-/* Whether all of it could be read. */
+/* False on a short read. */
 static bool read_at(const struct live_profile *profile, uint64_t at, void *to, size_t bytes)
 {
 	const struct profile_copy *held = &profile->held;
@@ -54,7 +54,7 @@ bool live_profile_poll(struct live_profile *profile)
 	return read_at(profile, from, (char *)profile->head + from, to - from);
 }
 
-/* The entry, then its serial once more: if that has not changed, neither has the rest. */
+/* Reads the entry, then its serial again: if that is unchanged, so is the rest. */
 bool live_profile_read_start(struct live_profile *profile, uint32_t serial, struct live_start *ret)
 {
 	uint32_t index = serial % LIVE_STARTS, again = 0;
@@ -69,7 +69,7 @@ bool live_profile_read_start(struct live_profile *profile, uint32_t serial, stru
 	       again == serial;
 }
 
-/* How many slots there are, and where. The target's word, but for more than a few it is asked whether they are there. */
+/* The number of slots, and where they are. The target provides it; if it is more than a few, it is clamped to what has data. */
 static size_t slots_of(const struct live_profile *profile, uint64_t *ret_at)
 {
 	enum { FEW_BYTES = 1 << 20 };
@@ -159,11 +159,11 @@ static int take(struct live_profile *profile, struct error *error)
 
 	profile->head = profile_front_new();
 	if (!profile->head)
-		return error_set(error, "no memory left");
+		return error_set(error, "out of memory");
 	if (!read_front(profile))
 		return error_set(error, "its profile cannot be read");
 	reason = profile->head->total_bytes > TOTAL_MAX
-			 ? "it is larger than any"
+			 ? "it is too large"
 			 : live_header_check(profile->head, profile->head->total_bytes);
 	if (reason)
 		return error_set(error, "its profile is damaged: %s", reason);
@@ -179,8 +179,8 @@ static int check_descriptor(int fd, bool sealed, struct stat *ret, struct error 
 	struct statfs system;
 
 	if (fstat(fd, ret) < 0 || !S_ISREG(ret->st_mode) || fstatfs(fd, &system) < 0)
-		return error_set(error, "it is no memory");
-	/* Huge pages are another file system; they raise SIGBUS in who maps them, and are none of a recorder's. */
+		return error_set(error, "it is not a memory file");
+	/* Excludes hugetlbfs, whose mappings can raise SIGBUS; a recorder never uses it. */
 	if (system.f_type != TMPFS_TYPE)
 		return error_set(error, "it is not on a tmpfs");
 	if (sealed && (fcntl(fd, F_GET_SEALS) & seals) != seals)
@@ -202,7 +202,7 @@ static int take_descriptor(struct live_profile *ret, int fd, bool sealed, struct
 	}
 	if ((uint64_t)st.st_size != profile.head->total_bytes + LIVE_PAGE) {
 		live_profile_release(&profile);
-		return error_set(error, "its profile is not as large as it says");
+		return error_set(error, "the size of its profile differs from its header");
 	}
 	profile.inode = (uint64_t)st.st_ino;
 	profile.user = st.st_uid + 1;
@@ -253,7 +253,7 @@ int live_profile_twin(const struct live_profile *profile, struct live_profile *r
 void live_profile_lend(struct live_profile *profile, const struct profile_copy *copied)
 {
 	profile->is_lent = true;
-	/* What the copy leaves out is read from the process; the descriptor stays the lender's. */
+	/* Data missing from the copy is read from the process; the lender keeps the descriptor. */
 	profile->held.pid = copied->pid;
 	profile->held.at = copied->at;
 	profile->memory = copied->memory;
@@ -290,10 +290,10 @@ int live_profile_load(struct live_profile *profile, enum profile_copy_parts part
 	if (profile->is_lent)
 		return 0;
 	profile->held.still = still;
-	/* Memory that goes with its process: any image may be the last. */
+	/* Memory that is lost with its process: any image may be the last. */
 	status = profile_copy_take_held(&profile->held,
 					profile->held.fd < 0 ? PROFILE_COPY_ALL : parts, error);
-	/* Of memory that is gone with its process, the last image has to do. */
+	/* If the memory was lost with its process, fall back to the last image. */
 	if (status < 0 && !(profile->held.fd < 0 && profile->held.memory))
 		return -1;
 	profile->is_old = status < 0;

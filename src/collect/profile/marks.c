@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Marks and the snapshots that belong to them: for a collector, which takes them out of the profile as they come (target_sample.c), and
- * for whoever reads a profile once (inspect.c). Without a collector they are all still there, as far as there was room.
- * No state. Any thread.
+ * Marks and their snapshots: for the collector, which takes them from the profile as they appear (target_sample.c), and for a
+ * single read of a profile (inspect.c). Without a collector all of them are still in the profile, as far as they fitted. No
+ * state. Any thread.
  */
 #include "collect/profile/marks.h"
 
@@ -12,7 +12,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 
-enum { MARKS_MAX = 65536 }; /* for each process; a program that marks more is heard no longer */
+enum { MARKS_MAX = 65536 }; /* per process; further marks are ignored */
 
 uint32_t mark_rows_add(mark_rows *marks, enum live_mark_kind kind, uint64_t at_ns, const char *name)
 {
@@ -80,7 +80,7 @@ static bool take_saved(const struct profile_copy *c, const struct live_mark_read
 	struct snapshot_site *sites;
 	size_t count, before = snapshots->named;
 
-	/* What was read is written over. The control page was copied after the ring. */
+	/* A snapshot that a collector has read may be overwritten. The control page was copied after the ring. */
 	if (!mark->saved || mark->saved_at < c->control.saved_read ||
 	    live_read_site_saved(c->memory, c->bytes, mark, &sites, &count) < 0)
 		return false;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process_vm_readv, or pread from its file, copies the head and the opened part of each region to the same places of a
- * private mapping, and the usual reader reads that.
+ * Copies the header and the opened part of each region by process_vm_readv, or by pread from the profile's file, to the same
+ * offsets of a private mapping, which format/live_read reads.
  *
- * The target writes while it is copied. Two rules of docs/format.md are kept: of site counters and slots the frees are taken
- * from an earlier copy than the allocations, so that no sum is negative; and if the peak's state has changed meanwhile,
- * all is copied again.
+ * The target writes during the copy. Two rules of docs/format.md apply: the frees of site counters and slots come from an
+ * earlier copy than the allocations, so that no sum is negative; and if the peak's state has changed meanwhile, everything is
+ * copied again.
  *
- * What it says of its own size is another process' word: only pages that are really there are copied, and each table is cut to
- * what is there of it, so that all that is made of the copy is bounded by it.
+ * The sizes are untrusted: only pages that exist are copied, and each table is clamped to its existing data, which bounds
+ * everything derived from the copy.
  */
 #include "collect/profile/profile_copy.h"
 
@@ -32,16 +32,17 @@
 
 enum {
 	COPIES_MAX = 5,
-	/* So much of a process is copied without asking which pages are there: most profiles are smaller. */
+	/* Up to this size, a process' profile is copied without querying which pages exist: most profiles are smaller. */
 	EASY_BYTES = 8 << 20,
-	/* So much of a file is read without asking where it has holes. */
+	/* Up to this size, a file is read without searching for holes. */
 	EASY_FILE_BYTES = 16 << 10,
-	/* Not all that is opened is touched: in a table, of its last piece; in the block map, of each leaf. */
+	/* Opened memory may be untouched: the last piece of a table, and part of each leaf of the block map. */
 	TABLE_SLACK = 1 << 20,
 	LEAF_UNITS_MAX = 4,
-	/* Of the block map: what two threads made at once for the same place. One is left over, and lost if there was one already. */
+	/* Unused nodes of the block map: if two threads create the same node at once, one becomes a spare, and is leaked if
+	 * there already is one. */
 	SPARES_MAX = 64,
-	/* How much more it may have opened than it has touched, and than was not swapped out. */
+	/* Largest plausible ratio of opened bytes to RSS, and, if swap is in use, to present bytes. */
 	UNTOUCHED_MAX = 128,
 	SWAPPED_MAX = 16,
 };
@@ -63,12 +64,12 @@ static int copy_memory(pid_t pid, uint64_t from, void *to, uint64_t bytes)
 	return 0;
 }
 
-/* How much of [from, from + bytes) there is before the next data, or the next hole: SEEK_DATA, SEEK_HOLE. */
+/* The length of the part of [from, from + bytes) before the next data or hole: SEEK_DATA, SEEK_HOLE. */
 static uint64_t until(int fd, uint64_t from, uint64_t bytes, int what)
 {
 	off_t at = lseek(fd, (off_t)from, what);
 
-	if (at < 0) /* there is no more data, or the kernel does not tell */
+	if (at < 0) /* no more data, or not supported by the kernel */
 		return what == SEEK_HOLE || errno == ENXIO ? bytes : 0;
 	return MIN((uint64_t)at - from, bytes);
 }
@@ -79,7 +80,7 @@ static void note(struct profile_copy *c, const char *to, uint64_t bytes)
 		copy_runs_note(&c->runs, (uint64_t)(to - c->memory), bytes);
 }
 
-/* How much of [from, from + bytes) is to be read at once; *skip: after so much that is not there. */
+/* Returns how much of [from, from + bytes) to read next, after a hole of *skip bytes. */
 static uint64_t next_data(int fd, uint64_t from, uint64_t bytes, uint64_t *skip)
 {
 	*skip = 0;
@@ -89,7 +90,8 @@ static uint64_t next_data(int fd, uint64_t from, uint64_t bytes, uint64_t *skip)
 	return *skip == bytes ? 0 : until(fd, from + *skip, bytes - *skip, SEEK_HOLE);
 }
 
-/* Not mapped: its owner may make it shorter, which would be a signal here. Holes are zero, and take no memory here either. */
+/* Uses pread: if it were mapped and its owner truncated it, access would raise SIGBUS. Holes are zero and take no memory in the
+ * copy either. */
 static int copy_file(struct profile_copy *c, uint64_t from, void *to, uint64_t bytes,
 		     uint64_t *data_bytes)
 {
@@ -117,7 +119,7 @@ static int copy_file(struct profile_copy *c, uint64_t from, void *to, uint64_t b
 	return 0;
 }
 
-/* Only the pages that are there. */
+/* Copies only the pages that exist. */
 static int copy_present(const struct profile_copy *c, int pagemap, uint64_t from, char *to,
 			uint64_t bytes, uint64_t *data_bytes)
 {
@@ -132,7 +134,8 @@ static int copy_present(const struct profile_copy *c, int pagemap, uint64_t from
 	return number;
 }
 
-/* Adds what was there to *data_bytes; pagemap -1: all of a process' memory is. Returns 0, or an errno. */
+/* Adds the number of bytes that exist to *data_bytes; pagemap -1: assumes that all of a process' memory does. Returns 0, or an
+ * errno. */
 static int copy_data(struct profile_copy *c, int pagemap, uint64_t from, void *to, uint64_t bytes,
 		     uint64_t *data_bytes)
 {
@@ -145,7 +148,7 @@ static int copy_data(struct profile_copy *c, int pagemap, uint64_t from, void *t
 	return copy_memory(c->pid, c->at + from, to, bytes);
 }
 
-/* Of the head and the page behind the profile, which are small. */
+/* For the header and the control page, which are small. */
 static int copy(struct profile_copy *c, uint64_t from, void *to, uint64_t bytes)
 {
 	uint64_t data = 0;
@@ -198,19 +201,19 @@ struct live_header *profile_front_new(void)
 	return front ? memset(front, 0, LIVE_FRONT_BYTES) : NULL;
 }
 
-/* How large a region can be of which so much is there. */
+/* The largest plausible size of a region, given how much of it exists. */
 static uint64_t most_of(enum live_region region, uint64_t data_bytes)
 {
 	uint64_t pages = data_bytes / LIVE_PAGE;
 
 	switch (region) {
-	case LIVE_LEAVES: /* of each leaf at least a page was touched, and so of the others */
+	case LIVE_LEAVES: /* at least a page of each leaf was touched, as for areas and eras */
 		return (pages + SPARES_MAX) * LEAF_UNITS_MAX * LIVE_LEAF_UNIT;
 	case LIVE_AREAS:
 		return (pages + SPARES_MAX) * sizeof(struct live_area);
 	case LIVE_ERAS:
 		return (pages + SPARES_MAX) * LIVE_ERA_UNIT;
-	case LIVE_SAVED: /* a ring: its size is what places in it are counted by, and it is never large */
+	case LIVE_SAVED: /* a ring: positions are relative to its size, which is never large */
 		return UINT64_MAX;
 	default:
 		return data_bytes + TABLE_SLACK;
@@ -225,13 +228,13 @@ static int copy_region(struct profile_copy *c, int pagemap, enum live_region reg
 			       head_of(c)->opened[region], &data);
 	uint64_t most = most_of(region, data) & ~(uint64_t)(LIVE_PAGE - 1);
 
-	/* Readers go no farther than the region's end, whatever `used` says. */
+	/* Readers do not go beyond the region's end, whatever `used` says. */
 	span->bytes = MIN(span->bytes, most);
 	head_of(c)->opened[region] = MIN(head_of(c)->opened[region], span->bytes);
 	return number;
 }
 
-/* Takes the frees of an earlier copy of the same tables. */
+/* Uses the frees of an earlier copy of the same tables. */
 static void take_frees(struct profile_copy *c, const struct live_site_counters *site_counters,
 		       const struct live_slot *slots)
 {
@@ -254,7 +257,7 @@ static void take_frees(struct profile_copy *c, const struct live_site_counters *
 	}
 }
 
-/* A copy of what a region held, apart from the mapping. NULL if there is no memory for it. */
+/* Copies a region out of the mapping. NULL if out of memory. */
 static void *kept(const struct profile_copy *c, enum live_region region)
 {
 	const struct live_header *head = head_of(c);
@@ -268,7 +271,7 @@ static void *kept(const struct profile_copy *c, enum live_region region)
 static bool is_wanted(enum live_region region, enum profile_copy_parts parts)
 {
 	switch (region) {
-	case LIVE_SCRATCH: /* the recorder's own */
+	case LIVE_SCRATCH: /* private to the recorder */
 		return false;
 	case LIVE_FRAMES:
 	case LIVE_NODES:
@@ -311,8 +314,8 @@ static uint64_t present_bytes(const struct profile_copy *c, int pagemap,
 	return sum;
 }
 
-/* Of a process' profile that is not small, it is asked which pages are there: reading the others would make them. *ret_pagemap is
- * the caller's; -1: all are. Sets the error if it says that it holds far more than it can. */
+/* For a process' profile that is not small, opens pagemap to find which pages exist: reading the others would allocate them.
+ * The caller closes *ret_pagemap; -1: copy all pages. Sets the error if the profile claims far more memory than it can have. */
 static int ask_present(const struct profile_copy *c, enum profile_copy_parts parts,
 		       int *ret_pagemap, struct error *error)
 {
@@ -328,24 +331,25 @@ static int ask_present(const struct profile_copy *c, enum profile_copy_parts par
 		AUTO_CLOSE int pagemap = pagemap_open(c->pid);
 
 		if (pagemap < 0)
-			return error_errno(error, "cannot ask which of its pages are there");
+			return error_errno(error,
+					   "cannot determine which of its pages are present");
 		if (!pagemap_is_swap_used()) {
 			*ret_pagemap = TAKE_FD(pagemap);
 			return 0;
 		}
-		/* It does not tell what was swapped out: all is copied, if it can be that much. */
+		/* pagemap does not show swapped pages of shared memory: copy everything, if the size is plausible. */
 		there = present_bytes(c, pagemap, parts);
 		if (wanted / SWAPPED_MAX <= there)
 			return 0;
 	}
 	return error_set(
 		error,
-		"the profile cannot be read: it says that it holds %llu MiB, and %llu MiB are in "
+		"the profile cannot be read: it claims to hold %llu MiB, but %llu MiB are in "
 		"memory; it is damaged, or was swapped out",
 		(unsigned long long)(wanted >> 20), (unsigned long long)(there >> 20));
 }
 
-/* What was cut off is said under every report. */
+/* Counts truncated tables, which every report mentions. */
 static void note_damage(struct profile_copy *c, enum profile_copy_parts parts)
 {
 	struct live_header *head = head_of(c);
@@ -385,19 +389,19 @@ static int copy_regions(struct profile_copy *c, int pagemap, enum profile_copy_p
 	return number;
 }
 
-/* Readers see no more of a region than was opened. */
+/* Limits readers to the opened part of each region. */
 static void cut_regions(const struct profile_copy *c)
 {
 	struct live_header *head = head_of(c);
 
 	for (int i = 0; i < LIVE_REGIONS; i++) {
 		head->opened[i] = MIN(head->opened[i], head->region[i].bytes) & ~(LIVE_PAGE - 1ull);
-		if (i != LIVE_SAVED) /* a ring: its size is a part of its numbers */
+		if (i != LIVE_SAVED) /* a ring: positions depend on its size */
 			head->region[i].bytes = head->opened[i];
 	}
 }
 
-/* Checks what came: it is another process' word. */
+/* Validates the untrusted header. */
 static int check_head(const struct profile_copy *c, struct error *error)
 {
 	struct live_header *head = head_of(c);
@@ -406,23 +410,24 @@ static int check_head(const struct profile_copy *c, struct error *error)
 	if (reason)
 		return error_set(error, "the profile cannot be read: %s", reason);
 	if (!head->ready)
-		return error_set(error, "the recorder has not begun yet: try again");
+		return error_set(error, "the recorder has not started yet: try again");
 	cut_regions(c);
 	return 0;
 }
 
-/* Room for a profile of that size, if there is none yet. */
+/* Allocates memory for a profile of that size, if there is none yet. */
 static int make_room(struct profile_copy *c, uint64_t bytes, struct error *error)
 {
-	/* What is a hole now may have been data before. But of memory that goes with its process, the last copy has to do. */
+	/* Zeroes it, since a hole may have been data before. But memory that is lost with its process keeps the last copy as a
+	 * fallback. */
 	if (c->memory && c->bytes == bytes)
 		return c->fd < 0 || copy_room_empty(c->memory, bytes, &c->runs) == 0
 			       ? 0
-			       : error_errno(error, "cannot make room for the profile");
+			       : error_errno(error, "cannot allocate memory for the profile");
 	profile_copy_release_memory(c);
 	c->memory = copy_room_new(bytes);
 	if (!c->memory)
-		return error_errno(error, "cannot make room for the profile");
+		return error_errno(error, "cannot allocate memory for the profile");
 	c->bytes = bytes;
 	return 0;
 }
@@ -436,13 +441,13 @@ static int failed(const struct profile_copy *c, int number, struct error *error)
 	if (pid)
 		recorded_failed(pid, number, error);
 	else if (number == ENODATA)
-		error_set(error, "it is shorter than it says");
+		error_set(error, "it is shorter than its header says");
 	else
 		error_errno(error, "it cannot be read");
 	return gone ? PROFILE_COPY_NOTHING : PROFILE_COPY_FAILED;
 }
 
-/* Copies the head, then all regions, until the peak did not move meanwhile or it has been tried often enough. */
+/* Copies the header, then all regions; retries while the peak changes meanwhile, at most COPIES_MAX times. */
 static int copy_profile(struct profile_copy *c, enum profile_copy_parts parts, struct error *error)
 {
 	for (int i = 0; i < COPIES_MAX; i++) {
@@ -466,7 +471,7 @@ static int copy_profile(struct profile_copy *c, enum profile_copy_parts parts, s
 	return 0;
 }
 
-/* What is said about a process is said of which. */
+/* Adds the process to error messages that do not name it. */
 static int of_process(const struct profile_copy *c, int status, struct error *error)
 {
 	if (status == PROFILE_COPY_FAILED && c->pid && !strstr(error->message, "process"))
@@ -474,7 +479,7 @@ static int of_process(const struct profile_copy *c, int status, struct error *er
 	return status;
 }
 
-/* Where the kernel does not let us read its memory, its file may be ours to read. */
+/* If the kernel does not permit reading its memory, its file may be readable. */
 static int open_file(struct profile_copy *c, const struct recorded *recorded)
 {
 	if (c->fd < 0 && recorded->file[0])
@@ -482,7 +487,7 @@ static int open_file(struct profile_copy *c, const struct recorded *recorded)
 	return c->fd;
 }
 
-/* The head, as far as it is needed to know how large the profile is and whose. */
+/* Reads enough of the header to know the size and the owner of the profile. */
 static int read_head(struct profile_copy *c, const struct recorded *recorded, uint64_t *ret_bytes,
 		     struct error *error)
 {
@@ -512,7 +517,7 @@ static int read_head(struct profile_copy *c, const struct recorded *recorded, ui
 	return 0;
 }
 
-/* The page behind the profile. */
+/* The page after the profile. */
 static void copy_control(struct profile_copy *c)
 {
 	c->control = (struct live_control){ 0 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thinning. A point of the series stands for itself, so that every other one can simply go. A snapshot holds only what
- * changed since the one before it, so that one which goes is merged into the one behind it: each that stays is
- * complete, as if the ones between had never been taken.
+ * Thinning. A point of the series is independent, so every other one can be dropped. A snapshot contains only the changes since
+ * the previous one, so a dropped snapshot is merged into the next: each remaining one is complete, as if those in between had
+ * never been taken.
  *
- * Owned by one target; the collector's only thread.
- * Invariant: the sites of a snapshot are ascending, without doubles, and follow those of the one before it.
+ * Owned by one target; used by one thread at a time.
+ * Invariant: the sites of a snapshot are ascending, without duplicates, and stored after those of the previous snapshot.
  */
 #include "collect/profile/series.h"
 
@@ -28,7 +28,7 @@ static void series_thin(struct series *series)
 {
 	size_t kept = 0;
 
-	/* The odd ones stay: the newest is among them. */
+	/* Keeps the odd ones, which include the newest. */
 	for (size_t i = 1; i < series->points.count; i += 2)
 		series->points.at[kept++] = series->points.at[i];
 	series->points.count = kept;
@@ -54,7 +54,7 @@ void memories_release(struct memories *memories)
 	vector_release(&memories->rows);
 }
 
-/* More than it ever was; a growing process is not read for every page. */
+/* A new maximum by at least 1/64, so that a growing process is not read at every new page. */
 static bool is_new_maximum(uint64_t bytes, uint64_t most)
 {
 	return bytes > most + most / 64;
@@ -94,7 +94,7 @@ static void memories_thin(struct memories *memories)
 	memories->interval_ns *= 2;
 }
 
-/* The last row gives way if it is too near to the one before it. */
+/* Whether the new row may replace the last one, which is too close to the one before it. */
 static bool is_last_dispensable(const struct memories *memories)
 {
 	if (memories->rows.count < 2)
@@ -158,8 +158,8 @@ static size_t merge(const struct snapshot_site *earlier, size_t earlier_count,
 	return used;
 }
 
-/* Every other one goes, from the newest back, but for those that were asked for. What goes is merged into the one behind
- * it, which stays: no two neighbours go. */
+/* Drops every other snapshot, starting at the newest, except requested ones. A dropped snapshot is merged into the next one,
+ * which is kept: no two adjacent snapshots are dropped. */
 static void choose(const struct snapshots *snapshots, bool *gone)
 {
 	bool keep = true;
@@ -252,7 +252,7 @@ void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row,
 		snapshots->next_ns = row->at_ns + snapshots->interval_ns;
 	return;
 no_memory:
-	/* As if it had not been taken: what changed since the last one stays to be seen by the next. */
+	/* Behaves as if it had not been taken: the next snapshot contains its changes too. */
 	snapshots->sites.count = at;
 	snapshots->next_ns = row->at_ns + snapshots->interval_ns;
 	free(now);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process is like over time, in bounded memory: a series of totals, and snapshots of the sites that changed.
- * Both begin fine; when full, every other point goes and the interval doubles.
+ * A process over time, in bounded memory: a series of totals, and snapshots of the sites that changed. Both start at a fine
+ * interval; when full, every other point is dropped and the interval doubles.
  */
 #ifndef COLLECT_PROFILE_SERIES_H
 #define COLLECT_PROFILE_SERIES_H
@@ -16,57 +16,57 @@ enum {
 	SNAPSHOTS_MAX = 200,
 	MEMORIES_MAX = 200,
 	SNAPSHOT_SITES_MAX = 1 << 17, /* changed sites in all snapshots: bounds memory and file */
-	SNAPSHOTS_KEPT = 4,	      /* however many sites they hold */
-	SNAPSHOTS_NAMED_MAX = 4096,   /* that were asked for and so are never thinned out */
+	SNAPSHOTS_KEPT = 4,	      /* minimum, however many sites they contain */
+	SNAPSHOTS_NAMED_MAX = 4096,   /* were requested, and are never thinned out */
 };
 #define SERIES_INTERVAL_NS 10000000ull
 #define SNAPSHOT_INTERVAL_NS 100000000ull
-#define MEMORY_FIRST_NS 10000000ull /* most who end earlier are not worth it */
+#define MEMORY_FIRST_NS 10000000ull /* most processes that end earlier do not matter */
 
 struct series {
 	VECTOR(struct series_row) points;
 	uint64_t interval_ns,
-		next_ns; /* since the process' start; next_ns is when a point is due */
+		next_ns; /* since the process' start; next_ns: when a point is due next */
 };
 void series_init(struct series *series);
 void series_release(struct series *series);
-/* Adds a point and says when the next is due. Out of memory: the point is left out. */
+/* Adds a point and schedules the next. If out of memory, the point is dropped. */
 void series_add(struct series *series, const struct series_row *row);
 
-/* Where the memory is: read at least once a second and at new maxima, never for more than a hundredth of the time. Rows that
- * stay are interval_ns apart and thinned as the snapshots are; the last one, the ones with the most resident and live bytes, and
- * those of named snapshots stay. */
+/* Rows of smaps and balance sheets: read at least once a second and at new maxima, in at most 1/100 of the time. Kept rows are
+ * interval_ns apart and thinned like the snapshots; the last row, those with the maximum RSS and live bytes, and those of named
+ * snapshots are always kept. */
 struct memories {
 	VECTOR(struct memory_row) rows;
 	uint64_t interval_ns;
-	uint64_t next_ns;     /* when one is due */
-	uint64_t earliest_ns; /* and when one may be read because there is a reason */
-	uint64_t most_rss_bytes, most_live_bytes; /* of all that were read */
-	uint64_t most_rss_ns, most_live_ns;	  /* and the rows that had it first */
-	size_t named; /* of the rows, those of named snapshots: as many as others at most */
+	uint64_t next_ns;     /* when a row is due */
+	uint64_t earliest_ns; /* earliest time to read one, even at a new maximum */
+	uint64_t most_rss_bytes, most_live_bytes; /* over all rows that were read */
+	uint64_t most_rss_ns, most_live_ns;	  /* the rows that first had these maxima */
+	size_t named; /* rows of named snapshots: at most MEMORIES_MAX */
 };
 void memories_init(struct memories *memories);
 void memories_release(struct memories *memories);
 bool memories_is_due(const struct memories *memories, uint64_t at_ns, uint64_t rss_bytes,
 		     uint64_t live_bytes);
-/* took_ns: how long it took to read. */
+/* took_ns: the cost of reading the row. */
 void memories_add(struct memories *memories, const struct memory_row *row, uint64_t took_ns);
 
 struct snapshots {
 	VECTOR(struct snapshot_row) rows;
 	VECTOR(struct snapshot_site) sites;
-	struct snapshot_site *last; /* every site as it was; index = site */
+	struct snapshot_site *last; /* all sites of the last snapshot; index = site */
 	size_t last_count;
-	size_t named; /* of the rows, those that a mark asked for */
+	size_t named; /* rows that a mark requested */
 	uint64_t interval_ns, next_ns;
 };
 void snapshots_init(struct snapshots *snapshots);
 void snapshots_release(struct snapshots *snapshots);
-/* Adds what changed. `now` (all sites, index = site) was malloc'd and becomes the snapshots'. `row` gives everything
- * but sites_at and sites_count; one with a mark stays whatever becomes of the others, unless there are too many. */
+/* Adds the changes. Takes ownership of `now` (all sites, index = site), which was malloc'd. `row` has all fields except
+ * sites_at and sites_count; a row with a mark is never thinned out, unless there are too many. */
 void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row,
 		   struct snapshot_site *now, size_t count);
-/* Says how long taking the last one took: it may not cost more than a fiftieth of the time. */
+/* Reports the cost of the last snapshot; the interval grows to keep it below 1/50 of the time. */
 void snapshots_cost(struct snapshots *snapshots, uint64_t took_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector's state, shared by its loop (loop.c), those who come (connect.c) and end (ends.c), the writing of the
- * recording (write.c), and the two sources of targets: launched.c and attach/attach.c. */
+/* The collector's state. The loop (loop.c), connections (connect.c), process ends (ends.c), the writer of the recording
+ * (write.c) and the two sources of targets (launched.c and attach/attach.c) share it. */
 #ifndef COLLECT_RUN_COLLECTOR_H
 #define COLLECT_RUN_COLLECTOR_H
 
@@ -21,131 +21,132 @@
 #include "util/numbering.h"
 #include "util/vector.h"
 
-/* A connection whose message has not come yet. */
+/* A connection whose message has not arrived yet. */
 struct pending {
-	int fd, pid_fd; /* pid_fd -1: not known */
+	int fd, pid_fd; /* pid_fd -1: unknown */
 	pid_t pid;
 	uint64_t since_ns;
 };
 void pending_close(struct pending *pending);
 
 struct collector;
-/* Where targets come from: a program that was started and its descendants, which hand their profiles over, or a process that
- * records itself, whose profile is copied. The loop calls these in its thread. */
+/* A source of targets: either a program that heapgauge starts, whose processes hand over their profiles, or a process that
+ * records itself, whose profile is copied. The loop calls these functions in its thread. */
 struct source {
-	bool hands_over; /* else whoever connects may only make requests, and must be of the target's user */
-	/* Moves the clock of a living target, and brings what is read of it up to date. False: it cannot be sampled now. */
+	bool hands_over; /* if false, peers may only send requests, and must run as the target's user */
+	/* Advances the clock of a live target and refreshes the state read from it. False: it cannot be sampled now. */
 	bool (*advance)(struct collector *c, struct target *target, uint64_t now_ns);
-	/* As target_sample. */
+	/* Like target_sample. */
 	bool (*sample)(struct collector *c, struct target *target, uint64_t now_ns);
-	/* The profile of a clone of the target. */
+	/* Makes the profile for a clone of the target. */
 	int (*twin)(struct collector *c, struct target *target, struct live_profile *ret,
 		    struct error *error);
-	/* A process that is not our child has ended. */
+	/* Called when a process that is not our child has ended. */
 	void (*end)(struct collector *c, struct target *target, uint64_t now_ns);
-	/* At the end of each turn of the loop. True: it was the last. */
+	/* Called at the end of each loop iteration. True: this was the last one. */
 	bool (*end_turn)(struct collector *c, uint64_t now_ns);
-	/* After the loop: lets go of those who live on, sets end_ns and gives all targets to the encoder. */
+	/* Called after the loop: releases surviving processes, sets end_ns and passes all targets to the encoder. */
 	void (*finish)(struct collector *c);
 };
 
 struct collector {
 	const struct source *source;
-	void *source_state; /* the source's own */
+	void *source_state; /* private to the source */
 	const struct collect_options *options;
 	struct collect_result *result;
 	struct listener listener;
 	int signal_fd;
-	struct launch_signals signals; /* as they were before signal_fd */
-	pid_t child;		       /* the program; 0 = nothing was started */
+	struct launch_signals signals; /* saved before signal_fd was opened */
+	pid_t child;		       /* the launched program; 0 = none */
 	bool child_ended;
 	uint64_t child_ended_ns, child_max_rss_bytes;
 	bool survivors_reported;
-	int left_signal; /* the one that asked us to stop; 0 = none did */
+	int left_signal; /* the signal that stopped heapgauge; 0 = none */
 	unsigned stop_signals;
 	VECTOR(struct pending) pending;
-	VECTOR(struct target *) targets; /* living, or dead and not yet given to the encoder */
+	VECTOR(struct target *) targets; /* alive, or ended and not yet passed to the encoder */
 	struct encoder *encoder;
-	struct dumps *dumps;	/* NULL = no condition asks for any */
-	struct worker *sampler; /* reads what takes time: target_sample.c */
+	struct dumps *dumps;	/* NULL = no condition writes recordings */
+	struct worker *sampler; /* runs slow reads: target_sample.c */
 	struct cgroups cgroups;
 	struct unheard_children
-		unheard; /* descendants that were not heard from yet; only searched for when no target is left */
+		unheard; /* descendants that have not connected yet; searched for only when no target is left */
 	size_t unheard_count;
-	struct process_log process_log; /* who was announced, and who of them was missed */
-	struct live_settings settings;	/* that processes begin with */
-	size_t welcomed;		/* processes that handed a profile over */
+	struct process_log process_log; /* announced processes, and which of them were missed */
+	struct live_settings settings;	/* initial settings of every process */
+	size_t welcomed;		/* processes that handed over a profile */
 	struct numbering taken;		/* the ids of their profiles */
-	uint64_t next_folder_ns;	/* when the folder is scanned again */
+	uint64_t next_folder_ns;	/* next scan of the folder */
 	struct timespec folder_mtime;
-	bool is_full; /* no descriptors are left: who connects has to wait until others have ended */
-	bool folder_is_unsettled; /* there is a file that was not taken over yet */
-	size_t other_ranks;	  /* processes of ranks that are not wanted */
-	uint64_t ended_calls;	  /* of processes that were given to the encoder */
-	struct stat self;	  /* heapgauge's own file: st_ino 0 = not known */
+	bool is_full; /* out of descriptors: new connections wait until other processes have ended */
+	bool folder_is_unsettled; /* it contains a file that was not taken over yet */
+	size_t other_ranks;	  /* processes whose rank was not selected */
+	uint64_t ended_calls;	  /* of processes already passed to the encoder */
+	struct stat self;	  /* heapgauge's own executable; st_ino 0 = unknown */
 	VECTOR(struct pollfd) polls;
-	uint64_t tick_ns;	   /* between two moves of the clocks */
+	uint64_t tick_ns;	   /* interval between clock updates */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
-	uint64_t peak_bytes;	   /* of all processes together, as sampled: for the progress */
+	uint64_t peak_bytes;	   /* of all processes combined, as sampled; for the progress */
 	uint64_t next_progress_ns, progress_ns, progress_calls;
-	char last_error[ERROR_MESSAGE_BYTES]; /* why a recorder was sent away */
+	char last_error[ERROR_MESSAGE_BYTES]; /* why a recorder was rejected */
 };
 
 /* ---- loop.c ---- */
 
-/* Takes the signals. -1 with the error set; collector_release either way. */
+/* Blocks the signals and opens signal_fd. -1 with the error set; call collector_release in either case. */
 int collector_init(struct collector *c, const struct source *source,
 		   const struct collect_options *options, struct collect_result *ret,
 		   struct error *error);
 void collector_release(struct collector *c);
-/* start_ns is set. -1 with the error set: there is no memory. */
+/* Requires start_ns. -1 with the error set: out of memory. */
 int collector_begin(struct collector *c, struct error *error);
-/* Where the recording goes, by the program and its number. The caller's; NULL if out of memory. */
+/* The path of the recording, from the program's name and pid. The caller frees it; NULL if out of memory. */
 char *collector_path(const struct collector *c, const char *program, pid_t pid);
-/* The loop, until its source is over or the user asks to stop; then writes the recording to `path`, which may be NULL: out of
- * memory. -1 with the error set: it cannot be written. */
+/* Runs the loop until the source is finished or the user stops it, then writes the recording to `path`; NULL if the path could
+ * not be allocated. -1 with the error set: the recording cannot be written. */
 int collector_run(struct collector *c, const char *path, struct error *error);
 
 /* ---- connect.c: processes that connect ---- */
 
-/* Takes connections, and the messages that have come. */
+/* Accept connections, and process the messages that have arrived. */
 void collector_accept(struct collector *c, uint64_t now_ns);
 void collector_serve(struct collector *c, uint64_t now_ns);
-/* Takes over the profiles that were left in the folder. */
+/* Takes over the profiles that processes left in the folder. */
 void collector_search_folder(struct collector *c, uint64_t now_ns);
 
 /* ---- ends.c: processes that end ---- */
 
-/* The program itself, if it has ended. */
+/* Reaps the launched program if it has ended. */
 void collector_reap(struct collector *c, uint64_t now_ns);
-/* Its target, once it was reaped. */
+/* Ends the target of the launched program, after it was reaped. */
 void collector_end_child(struct collector *c, struct target *target, uint64_t now_ns);
-/* A process that is not our child has ended: how, if the kernel tells. */
+/* Ends the target of a process that is not our child, with its exit status if the kernel provides it. */
 void collector_end_other(struct target *target, uint64_t now_ns);
-/* Gives those who have ended to the encoder; with everyone, also those who live on. */
+/* Passes ended targets to the encoder; with `everyone`, live ones too. */
 void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone);
 
-/* ---- survivors.c: descendants that live on when the program has ended ---- */
+/* ---- survivors.c: descendants that outlive the program ---- */
 
-/* Those who live now: recorded ones, and children that were not heard from. */
+/* Lists the processes that are alive now: targets, and children that have not connected. */
 void survivors_list(struct collector *c, uint64_t now_ns, struct collect_survivors *ret);
-/* From now on they record nothing, and what they fork or exec gets no recorder. They keep the memory that they have. */
+/* Makes the survivors dormant; their forks and execs get no recorder. They keep their profile memory. */
 void survivors_let_go(struct collector *c);
 
 /* ---- write.c ---- */
 
 /* Waits for the encoder and writes the recording. */
 int collector_write(struct collector *collector, const char *path, struct error *error);
-/* The machine (host NULL: this one's name), the version, and the command, which becomes the run's; NULL: out of memory. */
+/* Fills in the host (NULL: this machine's name), the version, and the command, which `run` takes over; NULL: out of memory. */
 int collector_fill_run(struct run_row *run, const char *host, const char *version, char *command,
 		       struct error *error);
-/* A recording of one process alone, which may live on; takes the target. */
+/* Encodes a recording of a single process, which may be alive; takes ownership of the target. */
 int collector_encode_one(struct target *target, uint64_t now_ns, const char *version,
 			 struct buffer *ret, struct error *error);
 
 /* ---- conditions.c ---- */
 
-/* Says which conditions cannot come true, or are judged by estimates; those that never can are an error. */
+/* Reports conditions that cannot become true or are evaluated on estimates. A condition that this kernel can never evaluate is
+ * an error. */
 int collector_check_triggers(const struct collect_options *options, const struct cgroups *cgroups,
 			     pid_t pid, uint64_t interval, struct error *error);
 

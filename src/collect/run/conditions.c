@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is to be said of conditions before anything runs: one that this kernel can never judge is refused; one that cannot come
- * true as things are, or is judged by estimates, is reported.
+ * Checks the conditions before the program runs. A condition that this kernel can never evaluate is rejected; one that cannot
+ * become true in this environment, or is evaluated on estimates, is reported.
  *
  * No state. Called once, before the loop, in its thread.
  */
@@ -21,10 +21,10 @@ static void report_estimates(const struct collect_options *options, uint64_t int
 		if (!trigger)
 			continue;
 		snprintf(sentence, sizeof sentence,
-			 "%s is judged by estimates: one block in %s is recorded", trigger->text,
-			 units_bytes(interval).text);
+			 "%s is checked against estimates: one block per %s is recorded",
+			 trigger->text, units_bytes(interval).text);
 		options->say(options->context, false, sentence);
-		return; /* once is enough */
+		return; /* one report is enough */
 	}
 }
 
@@ -41,14 +41,14 @@ int collector_check_triggers(const struct collect_options *options, const struct
 	if (pressure && !cgroups_pressure(cgroups, pid).known)
 		return error_set(
 			error,
-			"%s cannot be judged here: this kernel keeps no account of pressure, "
-			"there is no /proc/pressure/memory (boot with psi=1, if it has that)",
+			"%s cannot be checked here: this kernel has no /proc/pressure/memory (boot "
+			"with psi=1 if it supports that)",
 			pressure->text);
 	if (!options->say)
 		return 0;
 	if (group && cgroups_memory(cgroups, pid).limit_bytes == 0) {
 		snprintf(sentence, sizeof sentence,
-			 "%s will not come true as things are: no control group limits the memory",
+			 "%s cannot become true here: no control group limits the memory",
 			 group->text);
 		options->say(options->context, false, sentence);
 	}

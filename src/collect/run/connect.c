@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that hand their profile over: the program itself, its forks, the programs that they become; by a message on the
- * socket, or by a file in the folder. heapgauge itself is never one of them, since it would wait for its own end.
+ * Hand-overs of profiles by the program, its forks and the programs that they exec: by a message on the socket, or by a file in
+ * the folder. heapgauge never records itself, since it would wait for its own end.
  *
- * Called by the loop, in its thread; nothing here waits. Whatever comes is hostile until it has shown the secret, and its profile
- * stays so.
+ * Called by the loop, in its thread; nothing here blocks. A peer is untrusted until it has presented the secret, and its
+ * profile remains untrusted.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ void pending_close(struct pending *pending)
 		close(TAKE_FD(pending->pid_fd));
 }
 
-/* A process that replaced itself by exec hands over again: what was recorded before ended there. */
+/* A process that called exec hands over again: its previous target ends here. */
 static void end_earlier_self(struct collector *c, pid_t pid, uint64_t now_ns)
 {
 	for (size_t i = 0; i < c->targets.count; i++) {
@@ -48,13 +48,13 @@ static void end_earlier_self(struct collector *c, pid_t pid, uint64_t now_ns)
 	}
 }
 
-/* Whether that profile was taken over before: nobody is recorded twice. */
+/* Whether this profile was taken over before: no process is recorded twice. */
 static bool is_known(const struct collector *c, uint64_t id)
 {
 	return numbering_find(&c->taken, &id, sizeof id) != SIZE_MAX;
 }
 
-/* It is heard from: what announced it is settled. */
+/* The process has connected: resolves the announcement that its ticket refers to. */
 static void settle_ticket(struct collector *c, struct live_ticket ticket)
 {
 	struct target *announcer = NULL;
@@ -71,7 +71,7 @@ static void settle_ticket(struct collector *c, struct live_ticket ticket)
 		announcer->has_become = true;
 }
 
-/* It was to be recorded and is not. */
+/* Counts a process that should have been recorded but is not. */
 static void give_up(struct collector *c, pid_t pid, enum missed_reason reason,
 		    const struct error *error)
 {
@@ -81,7 +81,7 @@ static void give_up(struct collector *c, pid_t pid, enum missed_reason reason,
 	process_log_miss(&c->process_log, reason, exe);
 }
 
-/* Whether the process is none of this recording: it is left alone from now on. */
+/* Whether the process does not belong to this recording; the caller dismisses it. */
 static bool is_unwanted(struct collector *c, pid_t pid, const struct live_profile *profile)
 {
 	int rank = (int)profile->head->own.rank - 1;
@@ -93,7 +93,7 @@ static bool is_unwanted(struct collector *c, pid_t pid, const struct live_profil
 	return c->self.st_ino != 0 && pid != 0 && procfs_exe_is(pid, &c->self);
 }
 
-/* Takes the profile over; it is of the recording. pid 0: the process is gone. pid_fd becomes the target's. */
+/* Takes over a profile. pid 0: the process has ended. The target takes ownership of pid_fd. */
 static void welcome(struct collector *c, struct live_profile *profile, pid_t pid, int pid_fd,
 		    uint64_t now_ns)
 {
@@ -117,7 +117,7 @@ static void welcome(struct collector *c, struct live_profile *profile, pid_t pid
 		target_free(target);
 		return;
 	}
-	/* Where ranks are wanted, one that has none is the launcher. */
+	/* If ranks were selected, a process without a rank is the launcher. */
 	if (!ranks_have(&c->options->ranks, (int)target->known.rank - 1))
 		target->left_out = true;
 	(void)vector_push(&c->unheard.inodes, inode);
@@ -129,19 +129,19 @@ static void welcome(struct collector *c, struct live_profile *profile, pid_t pid
 		collector_end_other(target, now_ns);
 }
 
-/* A descriptor of the process that connected, if it still is that one: another with its number began after the profile did. */
+/* Opens a pidfd of the process that connected. -1 also if the pid was reused: that process started later than the profile. */
 static int pid_fd_by_number(pid_t pid, const struct live_profile *profile)
 {
 	int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
-	/* In another time name space the two clocks cannot be compared. */
+	/* The clocks of different time namespaces cannot be compared. */
 	if (fd >= 0 && profile->head->started_mono_ns <= clock_monotonic_ns() &&
 	    procfs_started_after(pid, profile->head->started_mono_ns))
 		close(TAKE_FD(fd));
 	return fd;
 }
 
-/* The profile that came with a hello. */
+/* Takes over the profile of a hello message. */
 static void take_hello(struct collector *c, struct pending *pending, const struct live_hello *hello,
 		       int fd, uint64_t now_ns)
 {
@@ -149,7 +149,7 @@ static void take_hello(struct collector *c, struct pending *pending, const struc
 	struct error error = ERROR_INIT;
 	bool gone;
 
-	if (fd < 0 && hello->at == 0) { /* of a rank that is not wanted */
+	if (fd < 0 && hello->at == 0) { /* its rank was not selected */
 		c->other_ranks++;
 		settle_ticket(c, hello->ticket);
 		return;
@@ -160,7 +160,7 @@ static void take_hello(struct collector *c, struct pending *pending, const struc
 		give_up(c, pending->pid, MISSED_no_room, &error);
 		return;
 	}
-	if (is_known(c, profile.head->own.id)) { /* twice */
+	if (is_known(c, profile.head->own.id)) { /* a duplicate */
 		live_profile_release(&profile);
 		return;
 	}
@@ -170,7 +170,7 @@ static void take_hello(struct collector *c, struct pending *pending, const struc
 	welcome(c, &profile, gone ? 0 : pending->pid, TAKE_FD(pending->pid_fd), now_ns);
 }
 
-/* There was no descriptor left for the one that came. */
+/* No descriptor was free for the profile of a hello message. */
 static void lose_hello(struct collector *c, pid_t pid, const struct live_hello *hello)
 {
 	struct error error = ERROR_INIT;
@@ -180,7 +180,7 @@ static void lose_hello(struct collector *c, pid_t pid, const struct live_hello *
 	give_up(c, pid, MISSED_no_memory, &error);
 }
 
-/* A snapshot of one process, or of all. Whether there is such a one. */
+/* Requests a snapshot of one process, or of all. False: there is no such process. */
 static bool grant(struct collector *c, const struct live_request *request)
 {
 	bool found = false;
@@ -197,7 +197,7 @@ static bool grant(struct collector *c, const struct live_request *request)
 	return found;
 }
 
-/* Who hands over has to show the secret; a process that records itself has none, and its user may make requests. */
+/* A process that hands over must present the secret. A process that records itself has none, but its user may send requests. */
 static bool is_admitted(const struct collector *c, int connection)
 {
 	return c->source->hands_over ||
@@ -259,7 +259,8 @@ void collector_serve(struct collector *c, uint64_t now_ns)
 
 /* ---- the folder ---- */
 
-/* The process whose profile a file is; 0: it is gone. Its own word counts where its numbers are ours; else all are asked. */
+/* The process that owns a profile file; 0: it has ended. In our pid namespace the profile's own pid is checked; otherwise all
+ * processes are searched. */
 static pid_t owner_of(const struct live_profile *profile, const struct stat *file)
 {
 	pid_t pid = (pid_t)profile->head->pid;
@@ -271,7 +272,8 @@ static pid_t owner_of(const struct live_profile *profile, const struct stat *fil
 	return recorded_maps(pid, file) ? pid : 0;
 }
 
-/* A profile that its process has finished making. False: not yet, or it is none of ours. */
+/* Takes over a profile file once its process has initialized it. False: not initialized yet, or it does not belong to this
+ * recording. */
 static bool take_file(struct collector *c, const char *path, uint64_t now_ns)
 {
 	struct live_profile profile = LIVE_PROFILE_INIT;
@@ -293,7 +295,7 @@ static bool take_file(struct collector *c, const char *path, uint64_t now_ns)
 	    is_known(c, profile.head->own.id)) {
 		bool known = is_known(c, profile.head->own.id);
 
-		free(TAKE(profile.file)); /* the file stays */
+		free(TAKE(profile.file)); /* keeps the file */
 		live_profile_release(&profile);
 		return known;
 	}
@@ -302,7 +304,7 @@ static bool take_file(struct collector *c, const char *path, uint64_t now_ns)
 	return true;
 }
 
-/* Whether something has come or gone since it was last scanned. A file that is being made keeps it changing. */
+/* Whether the folder has changed since the last scan. A file that is not initialized yet counts as a change. */
 static bool has_changed(struct collector *c)
 {
 	struct stat st;

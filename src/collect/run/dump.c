@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One at a time: the loop gives a clone, a worker encodes and writes it, and the loop reports it in its next turn. While it is
- * being written, `condition`, `written` and `problem` are the worker's.
+ * Writes one recording at a time: the loop passes a clone, a worker encodes and writes it, and the loop reports it in its next
+ * iteration. While `state` is WRITING, `condition`, `written` and `problem` belong to the worker.
  *
- * Invariant: a number is taken by making its file where there was none.
+ * Invariant: a number is reserved by creating its file with O_EXCL.
  */
 #include "collect/run/dump.h"
 
@@ -27,7 +27,7 @@ struct dumps {
 	struct worker *worker;
 	int state; /* atomic */
 	const char *condition;
-	bool full; /* there are as many as there may be */
+	bool full; /* the limit is reached */
 	char *written;
 	struct error problem;
 };
@@ -44,7 +44,7 @@ static char *path_with_number(const char *path, unsigned number)
 	return name;
 }
 
-/* The first that is free; its file is there then. */
+/* Reserves the first free number by creating its file. */
 static char *take_number(const struct dumps *d, struct error *error)
 {
 	for (unsigned i = 1; i <= d->options->write_limit; i++) {
@@ -63,8 +63,7 @@ static char *take_number(const struct dumps *d, struct error *error)
 			return NULL;
 		}
 	}
-	error_set(error, "%u recordings are there already (--write-limit)",
-		  d->options->write_limit);
+	error_set(error, "%u recordings already exist (--write-limit)", d->options->write_limit);
 	return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings that are written while their process goes on, because a condition asked for it. They are numbered behind the name
- * of the recording that is written at the end, and there are so many at most; a file that exists is never replaced.
+ * Recordings that a condition triggers while the process continues to run. They are numbered after the name of the final
+ * recording, up to a limit; an existing file is never replaced.
  */
 #ifndef COLLECT_RUN_DUMP_H
 #define COLLECT_RUN_DUMP_H
@@ -12,18 +12,18 @@
 #include "collect/process/target.h"
 
 struct dumps;
-/* path: of the last recording: "run.hg" gives "run.1.hg". Both outlive it. NULL if out of memory. */
+/* path: of the final recording; "run.hg" gives "run.1.hg". Both arguments must outlive the object. NULL if out of memory. */
 struct dumps *dumps_new(const struct collect_options *options, const char *path);
-/* Waits for what is being written, and reports it. NULL is none. */
+/* Waits for a pending write, and reports it. NULL is a no-op. */
 void dumps_free(struct dumps *dumps);
 
-/* Whether another one can be taken now: not while one is being written. `dumps` may be NULL. */
+/* Whether another recording can start now; false while one is being written. `dumps` may be NULL. */
 bool dumps_ready(const struct dumps *dumps);
-/* Takes the target, which is a clone; the condition's text must outlive it. */
+/* Takes ownership of the clone; the condition's text must outlive `dumps`. */
 void dumps_give(struct dumps *dumps, struct target *clone, const char *condition, uint64_t now_ns);
-/* There is nothing to give. */
+/* Reports that no clone could be made. */
 void dumps_fail(struct dumps *dumps, const char *condition, const struct error *error);
-/* Reports what was written since. Called by the loop in every turn: cheap. */
+/* Reports a recording that has been written since the last call. Cheap; the loop calls it in every iteration. */
 void dumps_report(struct dumps *dumps);
 
 #endif

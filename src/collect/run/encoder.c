@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dead processes become chunks of the recording. Reading and packing one takes from a millisecond to seconds, so a worker
- * does it while the loop keeps the clocks.
+ * Encodes ended processes as chunks of the recording. Reading and compressing one takes from a millisecond to seconds, so a
+ * worker does it while the loop updates the clocks.
  *
- * The worker alone (and encoder_finish once it has ended) has the writer, the sums, what it has read of files and the error; the loop has `refused`.
- * Invariant: a process that cannot be read is left out and counted; the others are not lost with it.
+ * The writer, the sums, the cached ELF facts and the error belong to the worker (and to encoder_finish once it has ended);
+ * `refused` belongs to the loop.
+ * Invariant: a process that cannot be read is left out and counted; the others are not affected.
  */
 #include "collect/run/encoder.h"
 
@@ -24,23 +25,23 @@
 
 struct encoder {
 	struct worker *worker;
-	size_t refused; /* no memory to queue them */
+	size_t refused; /* targets that could not be queued: out of memory */
 	size_t processes, lost;
 	uint64_t run_start_ns, real_offset_ns;
 	struct recording_writer *writer;
 	struct linked_in linked_in;
 	struct combined_peak together;
-	bool keeps_rows; /* until there are too many */
+	bool keeps_rows; /* until they exceed ROWS_MAX_BYTES */
 	VECTOR(struct process_rows) rows;
 	uint64_t rows_bytes;
-	struct error error; /* the first */
-	char *kept_path;    /* NULL = nothing is kept */
+	struct error error; /* the first one */
+	char *kept_path;    /* NULL = no partial file */
 	int kept_fd;
 	size_t kept_bytes;
-	bool keeps_no_more; /* atomic: the loop says so */
+	bool keeps_no_more; /* atomic: set by the loop */
 };
 
-/* Larger profiles are read back, if somebody wants to see them: their rows would take as much memory as the program may need. */
+/* Larger profiles are decoded from the file if needed: their rows could take as much memory as the program itself needs. */
 #define ROWS_MAX_BYTES (UINT64_C(64) << 20)
 
 void encoder_keep_rows(struct encoder *encoder)
@@ -56,7 +57,7 @@ static void release_rows(struct encoder *encoder)
 	encoder->keeps_rows = false;
 }
 
-/* Takes the rows, or not. */
+/* Takes ownership of the rows if they are kept. */
 static void keep_rows(struct encoder *encoder, struct process_rows *rows)
 {
 	if (!encoder->keeps_rows)
@@ -102,7 +103,7 @@ static int encode(struct encoder *encoder, const struct worker_job *job, struct 
 	return 0;
 }
 
-/* What has come since. Without room for it there is nothing to keep. */
+/* Appends the new chunks to the partial file. On a write error the file just stays shorter. */
 static void keep(struct encoder *encoder)
 {
 	size_t length;
@@ -111,7 +112,7 @@ static void keep(struct encoder *encoder)
 	if (!encoder->kept_path || __atomic_load_n(&encoder->keeps_no_more, __ATOMIC_RELAXED))
 		return;
 	if (encoder->kept_fd < 0) {
-		(void)unlink(encoder->kept_path); /* of another run that was killed */
+		(void)unlink(encoder->kept_path); /* left by a run that was killed */
 		encoder->kept_fd = open(encoder->kept_path,
 					O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 	}
@@ -134,7 +135,7 @@ static void do_job(void *context, const struct worker_job *job)
 		encoder->error = error;
 	else
 		keep(encoder);
-	/* After it was kept: a profile in a file goes with its target. */
+	/* After keep(): freeing the target also removes a profile that is a file. */
 	target_free(job->target);
 }
 
@@ -187,7 +188,7 @@ size_t encoder_finish(struct encoder *encoder, size_t *ret_lost, struct error *e
 {
 	worker_finish(encoder->worker);
 	if (encoder->refused > 0 && encoder->lost == 0)
-		error_set(&encoder->error, "no memory left");
+		error_set(&encoder->error, "out of memory");
 	encoder->lost += encoder->refused;
 	encoder->refused = 0;
 	if (encoder->lost > 0)
@@ -204,7 +205,7 @@ int encoder_write(struct encoder *encoder, struct run_row *run, struct buffer *r
 	size_t length;
 
 	if (!combined_peak_find(&encoder->together, run))
-		return error_set(error, "no memory left to add up what the processes held");
+		return error_set(error, "out of memory");
 	if (recording_writer_finish(encoder->writer, run, &bytes, &length, &reason) < 0)
 		return error_set(error, "%s", reason.message);
 	*ret = (struct buffer){ .data = bytes, .size = length, .capacity = length };

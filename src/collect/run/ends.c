@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that end. The program itself is our child: wait(2) tells everything. Of others a descriptor says that they
- * have ended; how, the kernel tells in /proc until their parent has waited for them, and from Linux 6.15 on through the
- * descriptor afterwards. What nobody tells is recorded as not known.
+ * Ends of processes. The program itself is our child, so wait(2) reports everything. For others a pidfd signals the end; /proc
+ * has the exit status until the parent has waited for the process, and from Linux 6.15 on the pidfd has it afterwards. A status
+ * that cannot be determined is recorded as unknown.
  *
  * Called by the loop, in its thread.
  */
@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "collect/run/collector.h"
 
-/* How long the kernel may take to tell how a process ended: its parent must wait for it in between. */
+/* How long to wait for an exit status: it becomes available when the parent has waited for the process. */
 #define END_TIMEOUT_NS 100000000ull
 
 static struct target *living_target(struct collector *c, pid_t pid)
@@ -49,7 +49,7 @@ void collector_end_child(struct collector *c, struct target *target, uint64_t no
 {
 	uint32_t number = (uint32_t)c->result->number;
 
-	/* The kernel's maximum is that of the largest descendant, if there was one. */
+	/* ru_maxrss is the maximum over all descendants, so it is used only if there were none. */
 	if (c->welcomed == 1 && c->options->children == COLLECT_CHILDREN_ALL)
 		target->peak_rss_bytes = MAX(target->peak_rss_bytes, c->child_max_rss_bytes);
 	if (c->result->end == COLLECT_SIGNALLED)
@@ -62,7 +62,7 @@ void collector_end_other(struct target *target, uint64_t now_ns)
 {
 	target_ended(target, now_ns, END_UNKNOWN, 0);
 	target_ask_end(target);
-	/* Without a descriptor there is nobody to ask later. */
+	/* Without a pidfd the exit status cannot be queried later. */
 	if (target->pid_fd < 0)
 		target->end_known = true;
 }
@@ -75,7 +75,7 @@ static bool is_settled(struct target *target, uint64_t now_ns)
 	       (target->end_known || saturating_sub(now_ns, target->ended_ns) > END_TIMEOUT_NS);
 }
 
-/* If it had announced to become another program, which was not heard from, or before it, the end was that program's. */
+/* If the process had announced an exec, and the new program has not connected or did so earlier, its end is that program's end. */
 static void settle_log(struct collector *c, struct target *target)
 {
 	process_log_update(&c->process_log, target, false);
@@ -100,7 +100,7 @@ void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
 		}
 		c->ended_calls += target->totals.calls;
 		settle_log(c, target);
-		/* A recorder that never began has nothing to tell. */
+		/* A recorder that was never initialized has no data. */
 		if (!target_is_ready(target) && target->totals.calls == 0) {
 			process_log_miss(&c->process_log, MISSED_no_room, target->known.exe);
 			target_free(target);

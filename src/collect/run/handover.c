@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets and the folder. Names are random, the peer's user is checked, and what it sends must hold the secret, since anybody
- * may connect to an abstract name and the folder's name can be seen. Nothing here blocks: somebody who is killed or stopped in the
- * middle of a message must not stop the clock of the others.
+ * Sockets and the folder. Names are random, the peer's user is checked, and every message must contain the secret, since
+ * anybody can connect to an abstract name and the folder's name is visible. Nothing here blocks: a peer that is killed or
+ * stopped in the middle of a message must not stop the clock of the others.
  *
- * Few are queued: a descriptor in a queue counts against the limit of open files of the user who sent it.
+ * The backlog is small: a descriptor in a queue counts against the sender's limit of open files.
  */
 #include "collect/run/handover.h"
 
@@ -46,7 +46,7 @@ static int listen_at(const struct sockaddr_un *address, size_t bytes, struct err
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
-		return error_errno(error, "cannot make a socket");
+		return error_errno(error, "cannot create a socket");
 	if (bind(fd, (const struct sockaddr *)address,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes)) < 0)
 		return error_errno(error, "cannot name a socket");
@@ -55,7 +55,7 @@ static int listen_at(const struct sockaddr_un *address, size_t bytes, struct err
 	return TAKE_FD(fd);
 }
 
-/* An abstract name begins with a zero byte, and does not end with one. */
+/* An abstract name begins with a zero byte and is not terminated by one. */
 static int listen_abstract(const char *path, struct error *error)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -79,7 +79,7 @@ void listener_open_for(struct listener *listener, pid_t pid, struct live_secret 
 
 /* ---- the folder ---- */
 
-/* Whether somebody listens. */
+/* Whether a collector listens on the socket. */
 static bool is_answered(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -90,8 +90,8 @@ static bool is_answered(const char *path)
 	       errno == EAGAIN;
 }
 
-/* A collector that has made its folder and does not listen yet is alive, and so is one of another PID namespace, whose number may
- * be anybody's here. A minute later it listens, or is gone. */
+/* A collector that has created its folder but does not listen yet must not be swept; neither must one in another PID namespace,
+ * whose pid may belong to any process here. After a minute it either listens or has ended. */
 static bool may_be_starting(pid_t pid, const struct stat *folder)
 {
 	bool has_process = kill(pid, 0) == 0 || errno != ESRCH;
@@ -99,7 +99,8 @@ static bool may_be_starting(pid_t pid, const struct stat *folder)
 	return has_process && clock_real_ns() / NS_PER_S < (uint64_t)folder->st_mtime + 60;
 }
 
-/* "heapgauge-PID-NONCE" of a collector that is gone: its socket goes. What it left of profiles stays, and so does the folder. */
+/* Removes the socket of a dead collector's folder "heapgauge-PID-NONCE". If it left profiles, they stay, and so does the
+ * folder. */
 static void sweep_one(const char *name)
 {
 	char path[LIVE_SOCKET_BYTES + sizeof SOCKET_FILE], *rest;
@@ -131,7 +132,8 @@ static void sweep(void)
 	}
 }
 
-/* Root's programs may be of other users, who may leave a file there but not see others'; anybody else's are their own. */
+/* If root records, targets may run as other users, who may create files here but not list them. Otherwise all targets run as
+ * our user. */
 static void make_folder(struct listener *listener, unsigned long long nonce)
 {
 	struct statfs system;
@@ -178,7 +180,7 @@ int listener_open(struct listener *listener, struct error *error)
 	return 0;
 }
 
-/* What was left there by processes that were never taken over. */
+/* Also deletes profiles that were never taken over. */
 static void remove_folder(const char *path)
 {
 	AUTO_CLOSE_FOLDER DIR *folder = opendir(path);
@@ -205,7 +207,7 @@ void listener_close(struct listener *listener)
 
 /* ---- messages ---- */
 
-/* By the connection itself; before Linux 6.5, and for one that has ended, the caller has to see to it. */
+/* From the connection. -1 before Linux 6.5 and for a process that has ended: the caller must handle both. */
 static int pid_fd_of(int connection)
 {
 	int fd = -1;
@@ -242,7 +244,7 @@ int handover_accept(int listening, pid_t *ret_pid, int *ret_pid_fd)
 	return fd;
 }
 
-/* The one descriptor that came along; -1: none. Any more are closed. */
+/* The first descriptor of the message; -1: none. Any others are closed. */
 static int take_descriptor(struct msghdr *message)
 {
 	int taken = -1;
@@ -305,7 +307,7 @@ enum handover_state handover_receive(int connection, const struct live_secret *s
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? HANDOVER_WAIT : HANDOVER_BAD;
 	*ret_fd = take_descriptor(&message);
-	/* The kernel has dropped a descriptor for which there was no room. */
+	/* MSG_CTRUNC: the kernel dropped a descriptor because we had none free. */
 	if (is_hello(ret, got, secret))
 		return message.msg_flags & MSG_CTRUNC && *ret_fd < 0 ? HANDOVER_LOST
 								     : HANDOVER_HELLO;
@@ -314,7 +316,7 @@ enum handover_state handover_receive(int connection, const struct live_secret *s
 	return is_request(ret, got, secret) ? HANDOVER_REQUEST : HANDOVER_BAD;
 }
 
-/* The kernel gives the lowest number that is free: as long as that has always been a low one, there are plenty. */
+/* The kernel returns the lowest free number: while it has always been below half the limit, enough are free. */
 static bool has_plenty(struct listener *listener, int lowest)
 {
 	struct rlimit limit;

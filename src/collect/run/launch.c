@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork and exec. The child gets the signal mask and dispositions that the collector itself was started with, all of
- * the environment plus two variables, and no descriptor of ours: everything is close-on-exec. A failing exec comes
- * back as an errno through a pipe that a successful one closes.
+ * fork and exec. The child gets the signal mask and dispositions that the collector itself was started with, the whole
+ * environment plus two variables, and none of our descriptors: all are close-on-exec. A failed exec sends its errno through a
+ * pipe that a successful exec closes.
  *
  * Between fork and exec nothing is allocated. Called from the collector's only thread.
  */
@@ -39,12 +39,12 @@ int launch_signals_take(struct launch_signals *saved, const struct triggers *tri
 	}
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
-		return error_errno(error, "cannot take signals");
+		return error_errno(error, "cannot handle signals");
 	sigprocmask(SIG_BLOCK, &set, &saved->mask);
-	/* An inherited "ignore" would reap the program before its end can be asked for. */
+	/* If SIGCHLD were inherited as ignored, the kernel would reap the program before its status is read. */
 	sigaction(SIGCHLD, &standard, &saved->child);
 	sigaction(SIGPIPE, &ignore, &saved->pipe);
-	/* A limit on file sizes counts for shared memory too: an error is enough. */
+	/* RLIMIT_FSIZE also applies to shared memory: an error is enough. */
 	sigaction(SIGXFSZ, &ignore, &saved->file_size);
 	return fd;
 }
@@ -65,7 +65,7 @@ static bool is_variable(const char *entry, const char *name)
 }
 
 struct environment {
-	char **entries; /* NULL at the end; the first two are ours, the others belong to environ */
+	char **entries; /* NULL-terminated; the last two are ours, the others belong to environ */
 	char *preload, *handover;
 };
 
@@ -93,18 +93,18 @@ static int environment_init(struct environment *env, const struct launch *launch
 	    asprintf(&env->preload, "LD_PRELOAD=%s%s%s", launch->recorder,
 		     before && *before ? ":" : "", before && *before ? before : "") < 0 ||
 	    asprintf(&env->handover, "%s=%s,%s", LIVE_ENV_HANDOVER, ticket, settings) < 0)
-		return error_set(error, "no memory left");
+		return error_set(error, "out of memory");
 	for (size_t i = 0; i < count; i++) {
 		if (!is_variable(environ[i], LIVE_ENV_HANDOVER))
 			env->entries[used++] = environ[i];
 	}
-	/* Last: that is the one ld.so takes, and the recorder leaves the rest as it was. */
+	/* Last: ld.so uses the last LD_PRELOAD; the recorder removes these two and leaves the rest unchanged. */
 	env->entries[used++] = env->preload;
 	env->entries[used++] = env->handover;
 	return 0;
 }
 
-/* In the child. Does not return. */
+/* Runs in the child. Does not return. */
 static _Noreturn void become(const struct launch *launch, const struct environment *env,
 			     int failure_fd)
 {
@@ -141,7 +141,7 @@ pid_t launch_start(const struct launch *launch, int *ret_status, struct error *e
 	if (environment_init(&env, launch, error) < 0)
 		return -1;
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return error_errno(error, "cannot make a pipe");
+		return error_errno(error, "cannot create a pipe");
 	read_end = ends[0];
 	write_end = ends[1];
 	pid = fork();
@@ -153,7 +153,7 @@ pid_t launch_start(const struct launch *launch, int *ret_status, struct error *e
 	number = wait_for_exec(read_end);
 	if (number == 0)
 		return pid;
-	/* The zombie is ours alone: nobody else waits for it. */
+	/* Nothing else waits for this zombie. */
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	*ret_status = number == ENOENT || number == ENOTDIR ? 127 : 126;

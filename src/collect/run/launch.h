@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting the program: signals as it would have found them, the recorder preloaded, nothing else changed. */
+/* Launches the program: with its original signal state and the recorder preloaded, and nothing else changed. */
 #ifndef COLLECT_RUN_LAUNCH_H
 #define COLLECT_RUN_LAUNCH_H
 
@@ -10,13 +10,13 @@
 #include "format/live/live_handover.h"
 #include "util/error.h"
 
-/* What the collector changes for itself and the program gets back. */
+/* Signal state that the collector changes for itself and restores for the program. */
 struct launch_signals {
 	sigset_t mask;
 	struct sigaction child, pipe, file_size;
 };
 
-/* Blocks the signals that the collector takes from a descriptor, those of triggers too. Returns that descriptor, or -1 with
+/* Blocks the signals that the collector reads from a signalfd, including those of triggers. Returns the signalfd, or -1 with
  * error set. */
 int launch_signals_take(struct launch_signals *saved, const struct triggers *triggers,
 			struct error *error);

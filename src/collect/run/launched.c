@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that is started under the recorder, as the source of targets: it and its descendants hand their profiles over
- * (connect.c). The run is over when the program has ended and its descendants have, or have had their time.
+ * The source of targets for a launched program: it and its descendants hand over their profiles (connect.c). The run ends when
+ * the program has ended and its descendants have ended or timed out.
  *
- * Called by the loop, in its thread; what comes before and after the loop is collect_run's.
+ * Called by the loop, in its thread; collect_run handles what precedes and follows the loop.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "util/files.h"
 
 #define SAMPLED_TICK_NS (10 * NS_PER_MS)
-/* Most who outlive the program are on their way out. */
+/* Most descendants that outlive the program are about to exit. */
 #define LIVES_ON_NS (300 * NS_PER_MS)
 
 /* ---- while it runs ---- */
@@ -44,7 +44,7 @@ static bool sample(struct collector *c, struct target *target, uint64_t now_ns)
 	due = target_sample(target, now_ns, c->options->budget_bytes, becomes);
 	if (target->ended_ns == 0 || !follows)
 		return due;
-	/* It has become another program. If that was not announced, the recorder did not see it. */
+	/* The process called exec. If this was not announced, the recorder did not see it. */
 	process_log_update(&c->process_log, target, false);
 	if (!process_log_becomes(&c->process_log, target)) {
 		AUTO_FREE char *exe = procfs_exe(target->pid);
@@ -67,7 +67,7 @@ static void end(struct collector *c, struct target *target, uint64_t now_ns)
 	collector_end_other(target, now_ns);
 }
 
-/* ---- whether it is over ---- */
+/* ---- the end of the run ---- */
 
 static uint64_t count_living(const struct collector *c)
 {
@@ -78,7 +78,7 @@ static uint64_t count_living(const struct collector *c)
 	return count;
 }
 
-/* Of the program. A loop's idea of now may be older than that. */
+/* Time since the program's end. The loop's now_ns may be older than that. */
 static uint64_t since_end(const struct collector *c, uint64_t now_ns)
 {
 	return saturating_sub(now_ns, c->child_ended_ns);
@@ -98,32 +98,31 @@ static void report_survivors(struct collector *c, uint64_t now_ns)
 	vector_release(&who);
 }
 
-/* Whether its descendants have had their time. Those who have ended and wait for a descriptor of ours need none of it. */
+/* Whether the descendants have timed out. Never while only ended ones are left, waiting for a free descriptor. */
 static bool has_waited(const struct collector *c, uint64_t now_ns)
 {
 	return c->child_ended && !(c->is_full && count_living(c) == 0) &&
 	       since_end(c, now_ns) >= MAX(c->options->wait_ns, (uint64_t)LIVES_ON_NS);
 }
 
-/* Whether the program has ended and its descendants too, who are known and who were not heard from yet, or have had their
- * time. */
+/* Whether the program and all its descendants, known or not connected yet, have ended or timed out. */
 static bool all_ended(struct collector *c, uint64_t now_ns)
 {
 	if (has_waited(c, now_ns))
 		return true;
-	/* A connection that says nothing keeps nobody: what belongs to us was sent when it was made. Where there is no
-	 * descriptor to receive it with, the encoder is about to close some. */
+	/* A silent connection does not extend the run: a valid peer sends its message when it connects. If no descriptor is
+	 * free to receive it, the encoder is about to close some. */
 	if (!c->child_ended || c->targets.count > 0 || c->is_full) {
-		c->unheard_count = 0; /* searched for again when nobody else is left */
+		c->unheard_count = 0; /* searched for again when no target is left */
 		return false;
 	}
-	/* Whoever was found may say hello at any time. */
+	/* Those found may connect at any time. */
 	if (c->options->children != COLLECT_CHILDREN_NONE)
 		c->unheard_count = unheard_count(&c->unheard, c->listener.name, now_ns);
 	return c->unheard_count == 0;
 }
 
-/* Whether somebody has handed over since others were last searched for, and has ended since, or cannot be taken yet. */
+/* Whether a process has handed over since the last search and ended since, or cannot be taken over yet. */
 static bool hears_last(struct collector *c)
 {
 	uint64_t now_ns = clock_monotonic_ns();
@@ -150,7 +149,7 @@ static void finish(struct collector *c)
 	c->end_ns = clock_monotonic_ns();
 	survivors_list(c, c->end_ns, &c->result->survivors);
 	survivors_let_go(c);
-	/* Nobody who comes later is answered. */
+	/* Later connections are not answered. */
 	listener_close(&c->listener);
 	worker_finish(c->sampler);
 	collector_pass_on(c, c->end_ns, true);
@@ -168,14 +167,14 @@ static const struct source launched = {
 
 /* ---- before and after ---- */
 
-/* Better reported now than after an hour of running. */
+/* Fail now, not after an hour of running. */
 static int check_output(const char *path, struct error *error)
 {
 	AUTO_FREE char *folder = path_folder(path);
 	struct stat st;
 
 	if (!folder)
-		return error_set(error, "no memory left");
+		return error_set(error, "out of memory");
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return error_set(error, "cannot write %s: it is a folder", path);
 	if (access(path, F_OK) == 0 && access(path, W_OK) < 0)
@@ -197,7 +196,7 @@ static void explain(const struct collector *c, char *reason, size_t room)
 			 "no recorded process of %s had one of the ranks that --ranks names.",
 			 c->options->argv[0]);
 	else if (c->welcomed > 0)
-		snprintf(reason, room, "%s started the recorder, which could not begin.",
+		snprintf(reason, room, "%s started the recorder, which could not initialize.",
 			 c->options->argv[0]);
 	else if (preflight_program(c->options->argv[0], &unfit) < 0)
 		snprintf(reason, room, "%s", unfit.message);
@@ -209,8 +208,8 @@ static void explain(const struct collector *c, char *reason, size_t room)
 			c->options->argv[0]);
 }
 
-/* The program keeps the limits that it was started with; ours are in the way of its memory, which is a file of a kind,
- * and of the descriptors that watching many processes takes. */
+/* The program keeps the limits it was started with. Ours would restrict writes to profiles, which count as files, and the
+ * descriptors needed to watch many processes. */
 static void lift_limits(void)
 {
 	static const int limits[] = { RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_NOFILE };
@@ -221,14 +220,14 @@ static void lift_limits(void)
 		if (getrlimit((__rlimit_resource_t)limits[i], &limit) < 0)
 			continue;
 		limit.rlim_cur = limit.rlim_max;
-		/* Only the privileged may go beyond the hard limit. */
+		/* Exceeding the hard limit needs privileges. */
 		if (limits[i] == RLIMIT_NOFILE ||
 		    setrlimit((__rlimit_resource_t)limits[i], &none) < 0)
 			setrlimit((__rlimit_resource_t)limits[i], &limit);
 	}
 }
 
-/* What every process of the recording begins with. */
+/* Initial settings of every process of the recording. */
 static void fill_settings(struct collector *c)
 {
 	const struct collect_options *options = c->options;
@@ -248,7 +247,8 @@ static void fill_settings(struct collector *c)
 		.stack_least_bytes = options->stack_least_bytes,
 		.stack_most_bytes = options->stack_most_bytes,
 		.python_domains = options->python_domains,
-		/* A fork's child must be followed too where only programs are wanted: it may become one. */
+		.python_tasks = options->python_tasks,
+		/* Forked children must be followed even if only exec'd programs are recorded: a child may exec one. */
 		.follow_fork = options->children != COLLECT_CHILDREN_NONE,
 		.follow_exec = options->children == COLLECT_CHILDREN_ALL ||
 			       options->children == COLLECT_CHILDREN_EXEC,
@@ -288,7 +288,7 @@ static int run(struct collector *c, struct error *error)
 	AUTO_FREE char *path = collector_path(c, o->argv[0], getpid());
 
 	if (!path)
-		return error_set(error, "no memory left");
+		return error_set(error, "out of memory");
 	if (check_output(path, error) < 0)
 		return -1;
 	if (o->self && stat(o->self, &c->self) < 0)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collector's loop: one thread that waits in one poll for those who connect, for ends and for signals, and wakes about
- * every millisecond (ten, if it samples) to move the clock of every living process. A wake costs a poll, a clock read, and for
- * each process a pwrite and a pread; totals and series come on top every 10 ms and more. Whatever may take milliseconds is a worker's:
- * snapshots (target_sample.c) and the encoding of processes that have ended (encoder.c).
+ * The collector's loop: one thread that waits in one poll for connections, process ends and signals, and wakes about every
+ * millisecond (ten, if it samples) to update the clock of every live process. A wake-up costs a poll, a clock read, and a
+ * pwrite and a pread for each process; totals and series are added every 10 ms or less often. Work that may take milliseconds
+ * runs in workers: snapshots (target_sample.c) and the encoding of ended processes (encoder.c).
  *
- * Owns the listener, the connections whose hello has not come yet, and the targets. Where these come from is the source's: see
- * collector.h. The program that was started is waited for as a child; other processes are watched through a pidfd.
- * Invariant: a target is in `targets` until it has been given to the encoder, which is soon after its end.
+ * Owns the listener, the connections without a hello yet, and the targets, which a source provides: see collector.h. The
+ * launched program is waited for as a child; other processes are watched through a pidfd.
+ * Invariant: a target is in `targets` until it has been passed to the encoder, which is soon after its end.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,8 +30,8 @@
 
 /* ---- signals ---- */
 
-/* From the terminal everybody got the signal; from kill(1) the program did not, so that it is passed on. The second one
- * means us, and so does the first where there is no program that it could be meant for. */
+/* A signal from the terminal reaches the program too; one from kill(1) does not and is forwarded. The second signal stops
+ * heapgauge, and so does the first if there is no program to receive it. */
 static void stop_signal(struct collector *c, const struct signalfd_siginfo *info)
 {
 	bool ours_alone = info->ssi_code <= 0;
@@ -44,7 +44,7 @@ static void stop_signal(struct collector *c, const struct signalfd_siginfo *info
 		kill(c->child, (int)info->ssi_signo);
 }
 
-/* Whether the signal asks for snapshots. */
+/* Requests the snapshots that the signal triggers. False: no trigger uses it. */
 static bool snapshot_signal(struct collector *c, int number)
 {
 	const struct triggers *triggers = &c->options->triggers;
@@ -76,7 +76,7 @@ static void read_signals(struct collector *c)
 
 enum { POLL_SIGNALS, POLL_LISTENERS, POLL_OTHERS = POLL_LISTENERS + LISTENER_SOCKETS };
 
-/* The descriptors of this round: signals, listeners, pending hellos, pidfds of those that are not our child. */
+/* The descriptors to poll: signals, listeners, pending connections, and the pidfds of targets other than our child. */
 static size_t fill_polls(struct collector *c)
 {
 	size_t count = 0;
@@ -113,16 +113,17 @@ static void handle_polls(struct collector *c, size_t count, uint64_t now_ns)
 	collector_accept(c, now_ns);
 	collector_serve(c, now_ns);
 	collector_search_folder(c, now_ns);
-	/* After these: a signal that asks for a snapshot means also who handed over just before it. */
+	/* After these: a signal that requests snapshots also applies to processes that handed over just before it. */
 	if (c->polls.at[POLL_SIGNALS].revents)
 		read_signals(c);
-	/* Last: whoever reads a SIGCHLD away must look for the child afterwards. It may have come in this very turn. */
+	/* Last: read_signals consumes SIGCHLD, so the child must be checked afterwards; the signal may have arrived in this
+	 * iteration. */
 	collector_reap(c, clock_monotonic_ns());
 }
 
-/* ---- a turn ---- */
+/* ---- one iteration ---- */
 
-/* For a process without a pidfd: it had ended before it was asked for, or the kernel is older than 5.3. */
+/* For a process without a pidfd: it ended before the pidfd was opened, or the kernel is older than 5.3. */
 static bool is_gone(const struct collector *c, const struct target *target)
 {
 	return target->pid_fd < 0 && target->pid != c->child && kill(target->pid, 0) < 0 &&
@@ -141,7 +142,7 @@ static void give_sample(struct collector *c, struct target *target, uint64_t now
 		target->sampling = false;
 }
 
-/* A recording of it alone, while it goes on, if a condition asks for one. */
+/* Writes a recording of this process while it continues to run, if a condition requests one. */
 static void dump(struct collector *c, struct target *target, uint64_t now_ns)
 {
 	const char *condition = dumps_ready(c->dumps) ? target_take_dump(target) : NULL;
@@ -162,7 +163,7 @@ static void dump(struct collector *c, struct target *target, uint64_t now_ns)
 	}
 }
 
-/* Whether its totals were read. */
+/* Returns whether the totals were read. */
 static bool observe(struct collector *c, struct target *target, uint64_t now_ns)
 {
 	bool due = target_is_due(target, now_ns);
@@ -233,7 +234,7 @@ static void show_progress(struct collector *c, uint64_t now_ns)
 	c->options->progress(c->options->context, &progress);
 }
 
-/* Whether there is nobody to keep time for. */
+/* Whether there is no clock to update. */
 static bool is_idle(const struct collector *c)
 {
 	return c->targets.count == 0 && c->pending.count == 0 && !c->is_full;
@@ -297,12 +298,12 @@ int collector_begin(struct collector *c, struct error *error)
 	c->encoder = encoder_new(c->start_ns);
 	c->sampler = worker_new(run_sample, NULL);
 	c->next_progress_ns = clock_monotonic_ns() + PROGRESS_NS;
-	return c->encoder && c->sampler ? 0 : error_set(error, "no memory left");
+	return c->encoder && c->sampler ? 0 : error_set(error, "out of memory");
 }
 
 int collector_run(struct collector *c, const char *path, struct error *error)
 {
-	/* Without memory for it, nothing is written meanwhile. */
+	/* If out of memory, conditions write no recordings. */
 	if (path && triggers_write(&c->options->triggers))
 		c->dumps = dumps_new(c->options, path);
 	run_loop(c);
@@ -311,7 +312,7 @@ int collector_run(struct collector *c, const char *path, struct error *error)
 	if (!c->result->recorded)
 		return 0;
 	if (!path)
-		return error_set(error, "no memory left");
+		return error_set(error, "out of memory");
 	if (collector_write(c, path, error) < 0)
 		return -1;
 	if (c->result->path)

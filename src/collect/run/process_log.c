@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Announcements are copied out of the rings of the targets as they appear, kept until their hello comes, and summed by
- * reason and program if it does not. The ring is another process' memory: what is read is checked, and what was
- * overwritten before it could be read counts without a name.
+ * Copies announcements from the targets' rings as they appear, keeps them until the announced process connects, and otherwise
+ * sums them by reason and program. The ring is another process' memory: entries are validated, and those overwritten before
+ * they could be read are counted without a name.
  *
- * Owned by the collector's loop, one thread. Bounded: of those that were not heard from only the last PENDING_MAX can
- * still be heard, and programs beyond MISSED_MAX are counted together.
+ * Owned by the collector's loop, one thread. Bounded: only the last PENDING_MAX announcements stay pending, and programs beyond
+ * MISSED_MAX are counted together.
  * Invariant: a ticket is in `pending` at most once.
  */
 #include "collect/run/process_log.h"
@@ -81,7 +81,7 @@ static void add_pending(struct process_log *log, struct target *target,
 			const struct live_start *entry, uint32_t serial)
 {
 	const struct live_header *head = target->profile.head;
-	/* A child is known by the program that it is a copy of. */
+	/* A forked child has the path of its parent's program. */
 	bool child = entry->reason == MISSED_child;
 	struct start start = {
 		.ticket = { .profile = target->id, .serial = serial },
@@ -104,8 +104,8 @@ static void add_pending(struct process_log *log, struct target *target,
 	}
 }
 
-/* Each entry of the ring has numbers of its own, LIVE_STARTS apart: one that was skipped was overwritten. The newest of an entry
- * is that of the last LIVE_STARTS numbers. */
+/* Each ring slot holds serials that are LIVE_STARTS apart: a skipped serial was overwritten. The newest serial of each slot is
+ * among the last LIVE_STARTS. */
 static void read_new(struct process_log *log, struct target *target)
 {
 	uint64_t newest = target->profile.head->starts;
@@ -126,14 +126,14 @@ static void read_new(struct process_log *log, struct target *target)
 	}
 }
 
-/* Whether the one who announces also expects a hello. */
+/* Whether the announced process is expected to connect. */
 static bool is_expected(enum missed_reason reason)
 {
 	return reason == MISSED_unheard || reason == MISSED_child;
 }
 
-/* Drops those of the target that were taken back; those that nobody expects to hear from are missed once they cannot be
- * taken back any more. */
+/* Drops the target's announcements that it has cancelled. Those not expected to connect count as missed once they can no longer
+ * be cancelled. */
 static void settle(struct process_log *log, struct target *target, bool over)
 {
 	size_t kept = 0;
@@ -158,7 +158,7 @@ static void settle(struct process_log *log, struct target *target, bool over)
 	log->pending.count = kept;
 }
 
-/* The oldest half can wait no longer. */
+/* Counts the oldest half as missed. */
 static void make_room(struct process_log *log)
 {
 	size_t gone = log->pending.count / 2;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who was announced to begin, and who of them was never heard from. A recorder announces in its profile every program
- * that it starts or becomes and every child it has; what says hello afterwards brings the announcement's ticket along.
- * What does not was missed, and is reported with the recording.
+ * Announced processes, and those of them that never connected. A recorder announces in its profile every fork and every program
+ * that it starts or execs; the new process sends the announcement's ticket in its hello. A process that does not connect was
+ * missed, and is reported with the recording.
  */
 #ifndef COLLECT_RUN_PROCESS_LOG_H
 #define COLLECT_RUN_PROCESS_LOG_H
@@ -14,42 +14,42 @@
 #include "format/recording/rows.h"
 #include "util/vector.h"
 
-/* Announced, and not heard from yet. */
+/* Announced, and not connected yet. */
 struct start {
 	struct live_ticket ticket;
-	enum missed_reason reason; /* if it never is */
-	bool becomes;		   /* the announcing process itself turns into it */
+	enum missed_reason reason; /* if it never connects */
+	bool becomes;		   /* the announcing process itself execs it */
 	char *path;
 };
 
 struct process_log {
-	VECTOR(struct start) pending;	  /* by the order of being read */
-	VECTOR(struct missed_row) missed; /* each reason and path once */
-	VECTOR(struct live_ticket) early; /* heard from before their announcer was */
-	uint64_t unnamed; /* announced faster than they could be read, and not heard from */
+	VECTOR(struct start) pending;	  /* in the order in which they were read */
+	VECTOR(struct missed_row) missed; /* one row for each reason and path */
+	VECTOR(struct live_ticket) early; /* connected before their announcer */
+	uint64_t unnamed; /* overwritten before they could be read, and not connected */
 };
 void process_log_release(struct process_log *log);
 
-/* Reads what a target has announced since. Cheap if there is nothing: for every tick. */
+/* Reads the target's new announcements. Cheap if there are none; called on every tick. */
 void process_log_read(struct process_log *log, struct target *target);
 
-/* The same, and what it has taken back; over: it will not take back anything any more. */
+/* Like process_log_read, and also drops cancelled announcements; over: the target can cancel no more. */
 void process_log_update(struct process_log *log, struct target *target, bool over);
 
-/* Somebody said hello with this ticket; all 0 = without one. Those of its announcer are to have been read. Returns whether it is
- * what the announcer has become. */
+/* A process connected with this ticket; all 0 = without one. The announcer's entries must have been read before. Returns
+ * whether the announcer became this process by exec. */
 bool process_log_heard(struct process_log *log, struct live_ticket ticket);
 
-/* The same, of an announcer that has not handed over itself yet: its file may be found later than its child's. */
+/* For an announcer that has not handed over yet: its file may be found later than its child's. */
 void process_log_heard_early(struct process_log *log, struct live_ticket ticket);
 
-/* Whether the target has announced to become another program, and this program was not heard from. */
+/* Whether the target has announced an exec, and the new program has not connected. */
 bool process_log_becomes(const struct process_log *log, const struct target *target);
 
-/* A process was missed for a reason that only we know. path may be NULL. */
+/* Counts a process that was missed for a reason that only the collector knows. path may be NULL. */
 void process_log_miss(struct process_log *log, enum missed_reason reason, const char *path);
 
-/* The run is over: whoever was not heard from by now was missed. The rows go to `run`. */
+/* At the end of the run: everything still pending was missed. `run` takes over the rows. */
 void process_log_finish(struct process_log *log, struct run_row *run);
 
 #endif

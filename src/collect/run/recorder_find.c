@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the recorder's library is. No state.
+ * Finds the recorder's library. No state.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ static char *beside(const char *folder, const char *relative)
 	char *path = part ? path_join(part, RECORDER_FILE) : NULL;
 	AUTO_FREE char *found = if_readable(path);
 
-	/* LD_PRELOAD wants it whole: the program may run in another folder. */
+	/* LD_PRELOAD needs an absolute path: the program may run in another folder. */
 	return found ? realpath(found, NULL) : NULL;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a run is that of the program which was started. Whoever outlives it, a daemon mostly, is reported and let go:
- * turned to dormant by a word in its control page, as anybody outside could. What is written there stays when we are gone.
+ * A run ends with the program that was launched. Processes that outlive it, mostly daemons, are reported and released: the
+ * collector sets them to dormant by a word in their control page, which stays in effect after heapgauge has exited.
  *
- * A child that was forked and not heard from maps the control page of its parent, which may have ended, and been given to the
- * encoder, long ago. Nobody answers when it connects later, and so it stays off too.
+ * A forked child that has not connected still maps the control page of its parent, which may have ended, and been passed to the
+ * encoder, long ago. It gets no answer when it connects later, so it stays off too.
  */
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ static void add(struct collect_survivors *list, pid_t pid, const char *exe)
 			return;
 	}
 	snprintf(one.name, sizeof one.name, "%s", exe && *exe ? path_base(exe) : "?");
-	(void)vector_push(list, one); /* without memory it is not reported */
+	(void)vector_push(list, one); /* if out of memory, it is not reported */
 }
 
 void survivors_list(struct collector *c, uint64_t now_ns, struct collect_survivors *ret)

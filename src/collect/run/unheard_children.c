@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scans the processes that are younger than this one. Only when nobody known is left, so that a run costs one scan at its
- * end: the pids above our own, of which there are few.
+ * Scans the processes that are younger than this one, only when no target is left. A run thus costs one scan at its end, over
+ * the few pids above our own.
  *
- * Invariant: a process that was found stays found until it has ended, or has seemed a stranger for a while; in
- * between it may be in the middle of an exec, where it maps and holds nothing. One that is found there may be a stranger:
- * it counts for a moment only, and stays in the list so that it is not found again.
+ * Invariant: a process stays in `found` until it has ended or has not looked like ours for a while. In between it may be in the
+ * middle of an exec, where it has neither mappings nor an environment. A process that is first seen in that state may be
+ * unrelated: it counts only briefly, and stays in the list so that it is not found again.
  */
 #include "collect/run/unheard_children.h"
 
@@ -68,7 +68,7 @@ static bool has_socket(pid_t pid, const char *socket_name)
 	return text && memmem(text, bytes, socket_name, strlen(socket_name)) != NULL;
 }
 
-/* Whether it may be in the middle of an exec: it has no environment, or not yet. */
+/* Whether it may be in the middle of an exec: its environment is empty or not set up yet. */
 static bool has_no_environment(pid_t pid)
 {
 	size_t bytes = 0;
@@ -81,7 +81,7 @@ static bool is_dead(pid_t pid)
 {
 	char target[8];
 
-	/* A zombie has no executable; neither has a kernel thread. */
+	/* Neither a zombie nor a kernel thread has an executable. */
 	return kill(pid, 0) < 0 ||
 	       readlink(procfs_path(pid, "exe").text, target, sizeof target) < 0;
 }
@@ -89,12 +89,13 @@ static bool is_dead(pid_t pid)
 static bool is_ours(const struct unheard_children *unheard, pid_t pid, const char *socket_name,
 		    uint64_t now_ns)
 {
-	/* What has our socket and does not say hello soon never will: it was sent away, or closed everything. */
+	/* A process that has our socket in its environment and does not connect soon never will: it was dismissed, or has
+	 * closed all its descriptors. */
 	return maps_profile(unheard, pid) ||
 	       (now_ns - unheard->since_ns < STRANGER_NS && has_socket(pid, socket_name));
 }
 
-/* The number that was given last; 0 = not known. */
+/* The last pid that the kernel assigned; 0 = unknown. */
 static pid_t last_pid(void)
 {
 	char text[128];
@@ -112,7 +113,7 @@ static bool is_younger(pid_t pid, pid_t last)
 
 	if (last >= own)
 		return pid > own && pid <= last;
-	return pid > own || pid <= last; /* numbers have begun again since we started */
+	return pid > own || pid <= last; /* pids have wrapped around since we started */
 }
 
 static bool is_found(const struct unheard_children *unheard, pid_t pid)
@@ -163,7 +164,7 @@ static void forget(struct unheard_children *unheard, const char *socket_name, ui
 	unheard->found.count = kept;
 }
 
-/* Those that may still say hello. */
+/* The number that may still connect. */
 static size_t count(const struct unheard_children *unheard, uint64_t now_ns)
 {
 	size_t some = 0;
@@ -184,7 +185,7 @@ size_t unheard_count(struct unheard_children *unheard, const char *socket_name, 
 		return count(unheard, now_ns);
 	unheard->checked_ns = now_ns;
 	forget(unheard, socket_name, now_ns);
-	/* One that was seen may have forked and died meanwhile: again, until there was no new number. */
+	/* A process that was scanned may have forked and died meanwhile: repeat until no new pid was assigned. */
 	do {
 		last = last_pid();
 		scan(unheard, socket_name, now_ns, last);

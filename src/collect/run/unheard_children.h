@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descendants that have not said hello yet: a fork's child does so with its first allocation, a program with its own.
- * When the last known process has ended, they are searched for in /proc: a child still maps the profile of its parent, a
- * program that starts has our socket in its environment.
+ * Descendants that have not connected yet: a forked child connects at its first allocation, and so does a new program. When the
+ * last target has ended, they are searched for in /proc: a child still maps the profile of its parent, and a starting program
+ * has our socket in its environment.
  */
 #ifndef COLLECT_RUN_UNHEARD_CHILDREN_H
 #define COLLECT_RUN_UNHEARD_CHILDREN_H
@@ -15,19 +15,20 @@
 
 struct unheard_process {
 	pid_t pid;
-	uint64_t until_ns; /* until when it may say hello */
-	bool doubtful; /* it never seemed one of ours: it had no environment, as in the middle of an exec */
+	uint64_t until_ns; /* it may connect until then */
+	bool doubtful; /* not identified as ours: its environment was empty, as during an exec */
 };
 
 struct unheard_children {
-	VECTOR(uint64_t) inodes; /* of the profiles that were taken over, ascending by time */
+	VECTOR(uint64_t) inodes; /* of the profiles taken over, oldest first */
 	VECTOR(struct unheard_process) found;
-	uint64_t since_ns;   /* when it was first searched for; 0 = not yet */
-	uint64_t checked_ns; /* when it was last searched for */
+	uint64_t since_ns;   /* of the first search; 0 = none yet */
+	uint64_t checked_ns; /* of the last search */
 };
 void unheard_release(struct unheard_children *unheard);
 
-/* How many there are now; scans at most every few milliseconds. `socket_name`: of the listener, in the environment of what begins. */
+/* The number of such processes now; scans at most every few milliseconds. `socket_name`: the listener's, as in the environment
+ * of new programs. */
 size_t unheard_count(struct unheard_children *unheard, const char *socket_name, uint64_t now_ns);
 
 #endif

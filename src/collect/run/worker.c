@@ -2,9 +2,9 @@
 /*
  * A queue, and a thread that empties it.
  *
- * Shared and protected by `lock`: queue, taken, closed. `run` and its context belong to the thread until worker_finish has
- * ended it. Given to by the loop's thread alone.
- * Invariant: a job that was taken is run once.
+ * `lock` protects queue, taken and closed. `run` and its context belong to the thread until worker_finish has joined it. Only
+ * the loop's thread adds jobs.
+ * Invariant: each job taken from the queue runs exactly once.
  */
 #include "collect/run/worker.h"
 
@@ -20,7 +20,7 @@ struct worker {
 	void *context;
 	pthread_mutex_t lock;
 	pthread_cond_t more;
-	VECTOR(struct worker_job) queue; /* entries before `taken` are done */
+	VECTOR(struct worker_job) queue; /* entries before `taken` were taken by the thread */
 	size_t taken;
 	bool closed, running;
 	pthread_t thread;
@@ -39,7 +39,7 @@ struct worker *worker_new(void (*run)(void *context, const struct worker_job *jo
 	return worker;
 }
 
-/* The next job; false: there is none and never will be. */
+/* Waits for the next job; false: the queue is empty and closed. */
 static bool take_job(struct worker *worker, struct worker_job *ret)
 {
 	bool got;
@@ -66,7 +66,7 @@ static void *work(void *context)
 	return NULL;
 }
 
-/* Signals belong to the loop's thread, but for SIGBUS: util/files.h. */
+/* Signals are handled by the loop's thread, except SIGBUS: util/files.h. */
 static void start_thread(struct worker *worker)
 {
 	sigset_t all, before;

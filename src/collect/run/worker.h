@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that does one kind of work on targets, in the order in which it is given: what takes longer than the loop,
- * which keeps the clock, may wait. The thread begins with the first job; if it cannot be made, jobs are done as they are given.
+ * A thread that runs one kind of job on targets, in FIFO order: work that would delay the loop, which updates the clock. The
+ * thread starts with the first job; if it cannot be created, worker_give runs jobs synchronously.
  */
 #ifndef COLLECT_RUN_WORKER_H
 #define COLLECT_RUN_WORKER_H
@@ -13,20 +13,20 @@ struct target;
 
 struct worker_job {
 	struct target *target;
-	uint64_t now_ns; /* when it was given */
+	uint64_t now_ns; /* when the job was queued */
 };
 
 struct worker;
-/* run is called in the thread. NULL if there is no memory. */
+/* run is called in the thread. NULL if out of memory. */
 struct worker *worker_new(void (*run)(void *context, const struct worker_job *job), void *context);
 
-/* False: no memory to keep the job. */
+/* False: out of memory, the job was not queued. */
 bool worker_give(struct worker *worker, const struct worker_job *job);
 
-/* Waits until everything that was given is done. Nothing may be given afterwards. */
+/* Waits until all jobs are done. No job may be added afterwards. */
 void worker_finish(struct worker *worker);
 
-/* Everything that was given is done before. worker may be NULL. */
+/* Finishes all jobs first. worker may be NULL. */
 void worker_free(struct worker *worker);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a run: those who live on go to the encoder too, the run as a whole is described, and the file is written.
+ * The end of a run: waits for the encoder, describes the run as a whole, and writes the file.
  *
- * Runs once, after the loop, in the loop's thread.
+ * collector_write runs once, after the loop, in its thread.
  * Invariant: the file appears whole or not at all.
  */
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
-enum { FILE_MODE = 0666 }; /* less the umask */
+enum { FILE_MODE = 0666 }; /* before the umask */
 
 static char *joined(char *const *argv)
 {
@@ -44,7 +44,7 @@ int collector_fill_run(struct run_row *run, const char *host, const char *versio
 	run->version = strdup(version);
 	run->command = command;
 	if (!run->host || !run->kernel || !run->version || !run->command)
-		return error_set(error, "no memory left");
+		return error_set(error, "out of memory");
 	return 0;
 }
 
@@ -58,7 +58,7 @@ static int encode(struct collector *c, struct buffer *ret, struct error *error)
 
 	if (encoder_finish(c->encoder, &lost, &reason) == 0)
 		return error_set(error,
-				 "nothing was recorded: no process could be read to its end: %s",
+				 "nothing was recorded: no process could be read completely: %s",
 				 reason.message);
 	c->result->lost_processes = lost;
 	if (collector_fill_run(&run, NULL, c->options->version, joined(c->options->argv), error) <
@@ -73,7 +73,7 @@ static int encode(struct collector *c, struct buffer *ret, struct error *error)
 	return 0;
 }
 
-/* A full disk must not cost a run of hours: any folder with room will do. */
+/* A full disk must not lose a run of hours: falls back to any folder with free space. */
 static char *write_elsewhere(const char *path, struct span bytes)
 {
 	const char *const folders[] = { getenv("TMPDIR"), "/var/tmp", "/tmp", getenv("HOME"),
@@ -99,7 +99,7 @@ int collector_write(struct collector *c, const char *path, struct error *error)
 		return -1;
 	if (file_write_atomic(path, buffer_span(&bytes), FILE_MODE, &reason) == 0) {
 		result->path = strdup(path);
-		return result->path ? 0 : error_set(error, "no memory left");
+		return result->path ? 0 : error_set(error, "out of memory");
 	}
 	snprintf(result->not_written, sizeof result->not_written, "%s", reason.message);
 	result->path = write_elsewhere(path, buffer_span(&bytes));
@@ -123,7 +123,7 @@ int collector_encode_one(struct target *target, uint64_t now_ns, const char *ver
 	c.encoder = encoder_new(c.start_ns);
 	if (!c.encoder || !command) {
 		target_free(target);
-		error_set(error, "no memory left");
+		error_set(error, "out of memory");
 	} else {
 		encoder_give(c.encoder, target, now_ns);
 		status = encode(&c, ret, error);

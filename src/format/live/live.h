@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The live profile: one mapping per process that the target alone writes and everyone else only reads.
+/* The live profile: one mapping per process, which only the target writes and all others only read.
  *
  * Glossary
- *   module   a loaded ELF object, or its ghost after dlclose; ids are never reused for another object
+ *   module   a loaded ELF object, kept after dlclose; ids are never reused for another object
  *   frame    one return address as (module, offset)
- *   node     a frame under a caller: the stack trie; node 0 is the root
- *   tag      a name that the program gave to what it does, below another: a tree; tag 0 is the root, no tag at all
- *   site     node x tag x kind x interval of sampling: what a block belongs to
- *   slot     the totals of one living thread, and what it works with; a later thread may inherit it from a dead one
+ *   node     a frame and its caller: the stack trie; node 0 is the root
+ *   tag      a name that the program gave to a phase or kind of work; tags form a tree; tag 0 is the root, no tag at all
+ *   site     node x tag x kind x sampling interval: every block belongs to one
+ *   slot     the totals and working state of one live thread; a later thread may inherit it from one that has ended
  *   site counters   those of one site in one thread; a site's numbers are the sums over them
  *   thread   one entry of the thread log; ids count up and are never reused
  *
  * Invariants
  *   - Every region is append-only; `used[region]` is stored with release order after the entries it covers, and a
- *     reader loads it with acquire order first. Counters inside entries move afterwards, each by one writer.
+ *     reader loads it with acquire order first. Counters inside entries change afterwards, each by one writer.
  *   - Site counters, a slot and everything they refer to in the pool have one writer: the thread that owns the slot.
- *   - Counters are monotone (allocated, freed): a reader that loads the frees first never sees a negative live value
+ *   - Counters are monotonic (allocated, freed): a reader that loads the frees first never sees a negative live value
  *     for the sum of a site; those of one thread may be negative (a thread that only frees what others allocated).
- *   - Offsets, never pointers: the reader maps the memory elsewhere.
+ *   - Offsets, never pointers: readers map the memory at another address.
  *
  * docs/format.md is the normative text. */
 #ifndef FORMAT_LIVE_LIVE_H
@@ -27,12 +27,12 @@
 
 #define LIVE_MAGIC "HGLIVE\r\n"
 enum {
-	LIVE_MAJOR = 7,
+	LIVE_MAJOR = 8,
 	LIVE_MINOR = 0,
 	LIVE_PAGE = 4096,
 };
 
-/* The regions of the mapping. The unit in which `used` counts is in brackets. */
+/* The regions of the mapping. The unit of `used` is in brackets. */
 enum live_region {
 	LIVE_MODULES,	    /* struct live_module [entries] */
 	LIVE_STRINGS,	    /* bytes, not terminated [bytes] */
@@ -40,20 +40,20 @@ enum live_region {
 	LIVE_NODES,	    /* struct live_node [entries] */
 	LIVE_SITES,	    /* struct live_site [entries] */
 	LIVE_SITE_COUNTERS, /* struct live_site_counters [entries] */
-	LIVE_POOL,	    /* 64-byte units of histograms and the like [units] */
+	LIVE_POOL,	    /* 64-byte units of histograms and other details [units] */
 	LIVE_SLOTS,	    /* struct live_slot [entries] */
 	LIVE_THREADS,	    /* struct live_thread [entries] */
 	LIVE_TAGS,	    /* struct live_tag [entries] */
 	LIVE_VISITS,	    /* struct live_visits [entries] */
 	LIVE_MARKS,	    /* struct live_mark [entries] */
-	LIVE_SAVED,	    /* struct live_saved, a ring: `used` means nothing */
+	LIVE_SAVED,	    /* struct live_saved, a ring: `used` is meaningless */
 	LIVE_SAMPLED,	    /* struct live_sampled [entries] */
 	LIVE_AREAS,	    /* struct live_area, the block map's middle level [entries] */
 	LIVE_LEAVES,	    /* leaves of the block map [units of LIVE_LEAF_UNIT bytes] */
-	LIVE_LEAF_ERAS, /* uint32_t: of each unit of leaves, the number of its unit of eras + 1; 0 = none [entries] */
+	LIVE_LEAF_ERAS, /* uint32_t: for each unit of leaves, its unit of eras + 1; 0 = none [entries] */
 	LIVE_ERAS, /* uint16_t: the upper bits of births, one for each word of a unit of leaves [units of LIVE_ERA_UNIT bytes] */
 	LIVE_CODES,   /* struct live_code [entries] */
-	LIVE_SCRATCH, /* the recorder's own tables: not for readers [bytes] */
+	LIVE_SCRATCH, /* private tables of the recorder: not for readers [bytes] */
 	LIVE_REGIONS,
 };
 
@@ -68,29 +68,29 @@ enum {
 	LIVE_SMALL_LIMIT = 4096, /* smaller requests are in small leaves, others in large leaves */
 	LIVE_LARGE_GRANULE_SHIFT = 12,
 	LIVE_TINY_SHIFT =
-		12, /* one tiny leaf covers 4 KiB, one word for each 8 bytes: it is a page */
+		12, /* one tiny leaf covers 4 KiB with one word for each 8 bytes: it is one page */
 	LIVE_TINY_TABLE_SHIFT = 28, /* one table of tiny leaves, a unit, covers 256 MiB */
 	LIVE_TINY_GRANULE_SHIFT = 3,
 	LIVE_TINY_LIMIT =
-		25, /* smaller requests are in tiny leaves where the allocator packs them closer than 32 bytes */
+		25, /* smaller requests are in tiny leaves if the allocator packs them closer than 32 bytes */
 };
 
 /* doc: live_module */
 struct live_module {
-	uint64_t start, end;		 /* addresses that belong to it */
+	uint64_t start, end;		 /* its address range */
 	uint64_t bias;			 /* address minus ELF virtual address */
 	uint64_t mapped_ms, unmapped_ms; /* clock; unmapped_ms is 0 while mapped */
 	uint32_t path_at, path_bytes;	 /* in LIVE_STRINGS */
 	uint8_t build_id[32];
 	uint32_t build_id_bytes;
 	uint32_t kind;	 /* enum live_module_kind */
-	uint64_t own[4]; /* the recorder's: means nothing outside the target */
+	uint64_t own[4]; /* private to the recorder: meaningless outside the target */
 };
 _Static_assert(sizeof(struct live_module) == 120, "on-disk size");
 
 enum live_module_kind {
 	LIVE_MODULE_ELF = 0,
-	LIVE_MODULE_PYTHON = 1, /* a source file: offsets of its frames are live_code_offset() */
+	LIVE_MODULE_PYTHON = 1, /* a source file: frame offsets are live_code_offset() */
 };
 
 /* doc: live_code */
@@ -98,8 +98,8 @@ struct live_code {	 /* a Python function */
 	uint32_t module; /* its file */
 	uint32_t first_line;
 	uint32_t name_at, name_bytes;	/* in LIVE_STRINGS */
-	uint32_t lines_at, lines_bytes; /* in LIVE_STRINGS: CPython's table of locations */
-	uint64_t own[2];		/* the recorder's: means nothing outside the target */
+	uint32_t lines_at, lines_bytes; /* in LIVE_STRINGS: CPython's location table */
+	uint64_t own[2];		/* private to the recorder, meaningless outside */
 };
 _Static_assert(sizeof(struct live_code) == 40, "on-disk size");
 
@@ -112,7 +112,7 @@ struct live_node {
 enum live_kind {
 	LIVE_KIND_HEAP = 0, /* malloc family and C++ operators */
 	LIVE_KIND_MMAP = 1, /* anonymous mmap by the program itself */
-	LIVE_KIND_POOL = 2, /* from an allocator of the program's own, inside the others' memory */
+	LIVE_KIND_POOL = 2, /* from the program's own allocators, inside memory of other kinds */
 	LIVE_KINDS,
 };
 
@@ -124,12 +124,12 @@ struct live_site {
 	uint32_t kind;	    /* enum live_kind */
 	uint32_t unsampled; /* the site of the same stack and tag with interval 0; 0 = this one */
 	uint64_t born_ms;
-	uint64_t interval; /* of sampling, in bytes; 0 = every block is recorded */
+	uint64_t interval; /* sampling interval in bytes; 0 = every block is recorded */
 };
 _Static_assert(sizeof(struct live_site) == 40, "on-disk size");
 
-/* Site 0 does not exist. Sites 1.. LIVE_SITE_FIRST-1 are made at start-up: what could not be given a site of its own
- * (no memory left in the budget) is counted there, so that totals stay exact. */
+/* Site 0 does not exist. Sites 1 to LIVE_SITE_FIRST-1 are created at start-up: blocks that cannot get their own site (no memory
+ * left in the budget) are counted there, so that totals stay exact. */
 enum {
 	LIVE_SITE_OTHER_HEAP = 1,
 	LIVE_SITE_OTHER_MMAP = 2,
@@ -140,31 +140,31 @@ enum {
 /* doc: live_site_counters
  * Two cache lines: the first is touched by every operation. Blocks and bytes live = allocated - freed. */
 struct live_site_counters {
-	uint32_t site;	 /* stored last, release: 0 = not there yet */
-	uint32_t thread; /* whose counters these are: live_thread.counted_as */
+	uint32_t site;	 /* stored last, release: 0 = not published yet */
+	uint32_t thread; /* the thread they belong to: live_thread.counted_as */
 	uint64_t calls, bytes;
 	uint64_t frees, freed_bytes;
-	int64_t peak_bytes; /* live bytes when epoch `epoch` began; see docs/format.md */
+	int64_t peak_bytes; /* live bytes when epoch `epoch` started; see docs/format.md */
 	int32_t peak_blocks;
 	uint32_t epoch;
-	uint64_t max_bytes; /* the largest live bytes of the site in this thread */
-	/* second line */
+	uint64_t max_bytes; /* maximum live bytes of the site in this thread */
+	/* second cache line */
 	uint64_t
-		first_size; /* requested size of the first call; means nothing with LIVE_SIZES_MANY */
-	uint32_t sizes;	    /* pool: 0 = all calls had first_size; see LIVE_SIZES_MANY */
+		first_size; /* requested size of the first call; its value is not valid with LIVE_SIZES_MANY */
+	uint32_t sizes; /* pool: 0 = all calls had first_size; see LIVE_SIZES_MANY */
 	uint32_t
-		lifetimes; /* pool: struct live_lifetimes; 0 = all freed within the tick they were born in */
+		lifetimes; /* pool: struct live_lifetimes; 0 = all were freed within the tick of their allocation */
 	uint32_t reallocs;  /* pool: struct live_reallocs; 0 = none */
 	uint32_t samples;   /* pool: struct live_samples; 0 = every block is recorded */
 	uint64_t temporary; /* freed by the same thread before its next allocation */
 	uint64_t slack;	    /* usable minus requested, all calls */
 	uint64_t freed_slack;
-	uint64_t key;	       /* of its site; the recorder's own */
-	uint64_t unaged_frees; /* of blocks whose birth is not known: in no class of lifetimes */
+	uint64_t key;	       /* of its site; private to the recorder */
+	uint64_t unaged_frees; /* of blocks with unknown birth: in no lifetime bucket */
 };
 _Static_assert(sizeof(struct live_site_counters) == 128, "on-disk size");
 
-/* Pool objects. A reference is the index of the first unit; unit 0 is never handed out. */
+/* Pool objects. A reference is the index of the first unit; unit 0 is never allocated. */
 
 /* doc: live_sizes_few: up to LIVE_FEW_SIZES exact sizes beside first_size, whose count is calls minus these. */
 enum { LIVE_FEW_SIZES = 7 };
@@ -222,7 +222,7 @@ _Static_assert(sizeof(struct live_samples) == LIVE_POOL_UNIT, "pool units");
 struct live_area {
 	uint32_t small[1 << (LIVE_AREA_SHIFT - LIVE_SMALL_SHIFT)];
 	uint32_t large[1 << (LIVE_AREA_SHIFT - LIVE_LARGE_SHIFT)];
-	/* Tables, a unit each, of tiny leaves: number of a page of LIVE_LEAVES + 1. */
+	/* Tables of tiny leaves, one unit each: number of a page of LIVE_LEAVES + 1. */
 	uint32_t tiny[1 << (LIVE_AREA_SHIFT - LIVE_TINY_TABLE_SHIFT)];
 	uint32_t pad[976];
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ages of the blocks that are alive: a walk over the block map, from its top level in the head through areas and
- * leaves to the words of the blocks. Owns a table of (site counters, bucket) -> blocks, bytes while it runs. Any thread.
+ * The ages of the live blocks: walks the block map, from its top level in the header through areas and leaves to the blocks'
+ * words. Owns a table of (site counters, bucket) -> blocks, bytes during the walk. Any thread.
  *
- * The map is hostile memory: each area and each unit of a leaf is walked at most once, however often it is referred
- * to, so that the work is bounded by the size of the memory.
+ * The map is untrusted memory: each area and each unit of a leaf is walked at most once, however often it is referenced, so
+ * that the work is bounded by the size of the memory.
  * Invariant: every row's `counters` is below rows->site_counters_count.
  */
 #include <stdlib.h>
@@ -21,16 +21,16 @@ enum { UNIT_PAGES = LIVE_LEAF_UNIT / LIVE_PAGE };
 
 struct walk {
 	struct live_view view;
-	size_t area_count, leaf_count, era_unit_count, era_count; /* published */
+	size_t area_count, leaf_count, era_unit_count, era_count; /* number of published entries */
 	unsigned granule_shift;
 	uint64_t now_ms;
-	uint8_t *seen_area, *seen_leaf, *seen_page; /* one byte each */
-	uint32_t *row_of;			    /* by number of the site counters */
+	uint8_t *seen_area, *seen_leaf, *seen_page; /* one byte per entry */
+	uint32_t *row_of;			    /* by index of the site counters */
 	size_t site_counters_count;
 	struct age_row *table; /* open addressing; blocks 0 = empty */
 	size_t mask, used;
 	uint64_t
-		left; /* blocks that are alive and were not found yet: when there are none, the rest of the map is empty */
+		left; /* live blocks that were not found yet: at 0, the rest of the map is empty and the walk stops */
 	bool no_memory;
 };
 
@@ -69,7 +69,7 @@ static void grow(struct walk *walk)
 	walk->mask = mask;
 }
 
-/* weight: how many blocks this one stands for. */
+/* weight: the number of blocks that this one represents. */
 static void add(struct walk *walk, uint32_t counters, uint64_t birth_ms, uint64_t size_bytes,
 		uint64_t weight)
 {
@@ -90,7 +90,7 @@ static void add(struct walk *walk, uint32_t counters, uint64_t birth_ms, uint64_
 		grow(walk);
 }
 
-/* The leaf with this number if all its units are published and none was walked before, else NULL. */
+/* Returns the leaf with this number if all its units are published and none was walked before, else NULL. */
 static const void *take_leaf(struct walk *walk, uint32_t number, size_t bytes)
 {
 	size_t units = (bytes + LIVE_LEAF_UNIT - 1) / LIVE_LEAF_UNIT;
@@ -106,7 +106,7 @@ static const void *take_leaf(struct walk *walk, uint32_t number, size_t bytes)
 	       (size_t)(number - 1) * LIVE_LEAF_UNIT;
 }
 
-/* When the block of a word was born. Its era may have been made since the lengths were read: then that is not known. */
+/* The birth of a word's block. Unknown if its era was created after the lengths were read. */
 static uint64_t birth_of(const struct walk *walk, const uint64_t *at, uint64_t word)
 {
 	size_t offset =
@@ -124,7 +124,7 @@ static uint64_t birth_of(const struct walk *walk, const uint64_t *at, uint64_t w
 	return live_birth(LIVE_LOAD(eras[place]), live_small_birth(word));
 }
 
-/* One word per block: of a small leaf or a tiny one. */
+/* One word per block: for small and tiny leaves. */
 static void add_words(struct walk *walk, const uint64_t *leaf, size_t words)
 {
 	for (size_t i = 0; leaf && i < words && walk->left; i++) {
@@ -143,7 +143,7 @@ static void walk_small(struct walk *walk, uint32_t number)
 	add_words(walk, take_leaf(walk, number, words * sizeof(uint64_t)), words);
 }
 
-/* A tiny leaf is a page of a published unit, walked once. */
+/* Returns a tiny leaf, which is a page of a published unit, at most once. */
 static const uint64_t *take_page(struct walk *walk, uint32_t number)
 {
 	if (number == 0 || (number - 1) / UNIT_PAGES >= walk->leaf_count ||
@@ -205,7 +205,7 @@ static void walk_sampled(struct walk *walk)
 	}
 }
 
-/* The rows were made from the site counters in order, leaving some out; a site has counters only once in a thread. */
+/* The rows were made from the site counters in order, with some left out; a site has at most one set of counters in a thread. */
 static void match_rows(struct walk *walk, const struct process_rows *rows)
 {
 	const struct live_site_counters *site_counters =
@@ -216,7 +216,7 @@ static void match_rows(struct walk *walk, const struct process_rows *rows)
 	for (size_t i = 0; i < walk->site_counters_count; i++) {
 		uint32_t site = LIVE_LOAD(site_counters[i].site);
 
-		/* Of another thread's blocks a thread counts the frees alone. */
+		/* For another thread's blocks, a thread counts only the frees. */
 		if (site < rows->site_count && rows->sites[site].kind == LIVE_KIND_HEAP)
 			alive += (int64_t)(LIVE_LOAD(site_counters[i].calls) -
 					   LIVE_LOAD(site_counters[i].frees));
@@ -267,7 +267,7 @@ static void walk_release(struct walk *walk)
 	free(walk->table);
 }
 
-/* Hands the table over as sorted rows. */
+/* Moves the table to sorted rows. */
 static void take_rows(struct walk *walk, struct process_rows *rows)
 {
 	size_t count = 0;
@@ -292,7 +292,7 @@ int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 	if (reason)
 		return format_fail(error, "%s", reason);
 	walk.no_memory = !walk_init(&walk, now_ms);
-	/* Granules from 8 bytes to a page; anything else was not written by a recorder. */
+	/* Granules range from 8 bytes to a page; a recorder writes no other value. */
 	if (!walk.no_memory && walk.granule_shift >= 3 && walk.granule_shift <= 12) {
 		match_rows(&walk, rows);
 		walk_sampled(&walk);
@@ -303,5 +303,5 @@ int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 	if (!walk.no_memory)
 		take_rows(&walk, rows);
 	walk_release(&walk);
-	return walk.no_memory ? format_fail(error, "no memory left for the ages") : 0;
+	return walk.no_memory ? format_fail(error, "out of memory") : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words and codes of the live profile: block map entries, births, size buckets, frames. Included by format/live/live.h. */
+/* Encodings in the live profile: block map entries, births, size buckets, frames. Included by format/live/live.h. */
 #ifndef FORMAT_LIVE_LIVE_CODES_H
 #define FORMAT_LIVE_LIVE_CODES_H
 
@@ -14,7 +14,7 @@
 #define LIVE_SMALL_PLACE_BITS 2
 #define LIVE_SMALL_BIRTH_BITS 25
 #define LIVE_SMALL_COUNTERS_BITS 25
-/* Which 8 bytes of a granule of 32 the block begins at. */
+/* Which 8 bytes of a 32-byte granule the block starts at. */
 static inline uint32_t live_small_place_of(uint64_t address)
 {
 	return (uint32_t)(address >> 3) & 3;
@@ -55,17 +55,17 @@ _Static_assert(sizeof(struct live_large) == 32, "on-disk size");
 /* doc: live_sampled: a block that is a sample, in any order. `address` is stored last and cleared first. */
 struct live_sampled {
 	uint64_t address;    /* 0 = none */
-	uint64_t size_bytes; /* without an address: the recorder's own */
+	uint64_t size_bytes; /* without an address: private to the recorder */
 	uint64_t birth_ms;
-	uint64_t weight; /* how many blocks it stands for */
+	uint64_t weight; /* number of blocks it represents */
 	uint32_t counters;
 	uint32_t pad;
 };
 _Static_assert(sizeof(struct live_sampled) == 40, "on-disk size");
 
-/* The birth of a block is the clock's milliseconds. A word has their lower 25 bits, which begin anew every 9.3 hours; the rest is
- * the era, in LIVE_ERAS: 16 bits, so that births are exact for 69 years. A word whose code has all bits set is of a block whose era could
- * not be kept: its birth is not known. So that no other block has that code, the clock never shows such a time. */
+/* The birth of a block is a time of the clock in milliseconds. A word has the lower 25 bits, which wrap every 9.3 hours; the
+ * rest is the era, in LIVE_ERAS: 16 bits, so that births are exact for 69 years. A code with all bits set means that the era
+ * could not be stored and the birth is unknown. The clock skips these values, so that no other block has that code. */
 #define LIVE_BIRTH_MASK ((1u << LIVE_SMALL_BIRTH_BITS) - 1)
 #define LIVE_BIRTH_UNKNOWN LIVE_BIRTH_MASK
 static inline uint64_t live_era(uint64_t birth_ms)
@@ -80,13 +80,13 @@ static inline bool live_birth_is_known(uint64_t birth_ms)
 {
 	return (birth_ms & LIVE_BIRTH_MASK) != LIVE_BIRTH_UNKNOWN;
 }
-/* What the clock shows `ms` after the profile was made. */
+/* The value of the clock `ms` after the profile was created. */
 static inline uint64_t live_clock(uint64_t ms)
 {
 	return live_birth_is_known(ms) ? ms : ms - 1;
 }
 
-/* Half octaves: 0 -> 0, 1 -> 1, then two buckets for each power of two; the last is open. */
+/* Half octaves: 0 -> 0, 1 -> 1, then two buckets for each power of two; the last is open-ended. */
 static inline unsigned live_size_bucket(uint64_t size)
 {
 	if (size < 2)
@@ -106,14 +106,14 @@ static inline uint64_t live_size_bucket_last(unsigned bucket)
 	return bucket + 1 < LIVE_SIZE_BUCKETS ? live_size_bucket_floor(bucket + 1) - 1 : UINT64_MAX;
 }
 
-/* A frame in 64 bits: bit 63 = the address is exact (a signal frame: symbolise pc, not pc - 1), bits 47..62 module,
- * bits 0..46 offset = pc - bias. Module 0 is no module: offset LIVE_FRAME_* for the marks below, or the bare pc. */
+/* A frame in 64 bits: bit 63 = the address is exact (a signal frame: symbolize pc, not pc - 1), bits 47..62 module, bits 0..46
+ * offset = pc - bias. Module 0 is no module: the offset is one of the LIVE_FRAME_* markers below, or the bare pc. */
 enum live_frame_mark {
 	LIVE_FRAME_CUT =
-		1, /* deeper than the depth limit: the rest towards the root is folded here */
-	LIVE_FRAME_STOPPED = 2,	 /* no unwind information for the next frame: the walk ended here */
-	LIVE_FRAME_OTHER = 3,	 /* the stack was not kept: memory budget, or lock timeout */
-	LIVE_FRAME_NO_STACK = 4, /* not walked: mode tags, or a limit of sizes */
+		1, /* deeper than the depth limit: frames further towards the root are folded here */
+	LIVE_FRAME_STOPPED = 2,	 /* no unwind information for the next frame: the walk ends here */
+	LIVE_FRAME_OTHER = 3,	 /* the stack was not stored: memory budget, or lock timeout */
+	LIVE_FRAME_NO_STACK = 4, /* not unwound: tags mode, or a size limit */
 };
 static inline uint64_t live_frame_pack(uint32_t module, uint64_t offset, int exact)
 {
@@ -133,7 +133,7 @@ static inline int live_frame_exact(uint64_t frame)
 	return (int)(frame >> 63);
 }
 
-/* The offset of a Python frame: bits 20..46 the code object, bits 0..19 the unit of its instruction. */
+/* The offset of a Python frame: bits 20..46 code object, bits 0..19 code unit of the instruction. */
 enum { LIVE_CODE_IDS = 1 << 27, LIVE_CODE_UNITS = 1 << 20 };
 static inline uint64_t live_code_offset(uint32_t code, uint64_t unit)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings and tickets as text: hexadecimal numbers with a comma behind each, then socket, folder, ranks and the wrapped
- * functions, which may hold commas and so come last.
+ * Settings and tickets as text: hexadecimal numbers, each followed by a comma, then socket, folder, ranks and the wrapped
+ * functions, which may contain commas and so come last.
  *
  * Compiled into the recorder too: no libc, no allocation. Pure functions, any thread.
  */
@@ -68,7 +68,8 @@ bool live_ticket_read(const char *from, struct live_ticket *ret)
 			&(s)->interval, &(s)->depth_limit, &(s)->cpu_millionths,                   \
 			&(s)->budget_bytes, &(s)->budget_limit_bytes, &(s)->stack_least_bytes,     \
 			&(s)->stack_most_bytes, &(s)->follow_fork, &(s)->follow_exec,              \
-			&(s)->exact_peak, &(s)->python_domains, &(s)->total_bytes                  \
+			&(s)->exact_peak, &(s)->python_domains, &(s)->python_tasks,                \
+			&(s)->total_bytes                                                          \
 	}
 
 static char *write_text(char *to, const char *text, char end)
@@ -95,7 +96,7 @@ void live_settings_write(char to[static LIVE_SETTINGS_TEXT + 1],
 	(void)write_text(to, settings->wraps, 0);
 }
 
-/* Text up to `end`; NULL: it is longer, or there is no `end`. */
+/* Reads text up to `end`; NULL: it is too long, or `end` is missing. */
 static const char *read_text(const char *from, char *to, size_t bytes, char end)
 {
 	for (size_t i = 0; i < bytes; i++, from++) {

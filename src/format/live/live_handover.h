@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What passes between collector and recorder besides the profile: the hidden environment variable with the settings, and
- * the messages on the collector's socket. Compiled into both: no libc, no allocation. */
+/* Data passed between collector and recorder besides the profile: the hidden environment variable with the settings, and the
+ * messages on the collector's socket. Compiled into both: no libc, no allocation. */
 #ifndef FORMAT_LIVE_LIVE_HANDOVER_H
 #define FORMAT_LIVE_LIVE_HANDOVER_H
 
@@ -13,7 +13,7 @@
 /* doc: live_ticket: names one entry of a process' fork and exec log. Whoever starts a program gives it the entry's ticket, and
  * the program's own profile repeats it. */
 struct live_ticket {
-	uint64_t profile; /* live_own.id of who wrote the entry; 0 = no ticket */
+	uint64_t profile; /* live_own.id of the process that wrote the entry; 0 = no ticket */
 	uint32_t serial;  /* of the entry */
 	uint32_t pad;
 };
@@ -25,26 +25,27 @@ struct live_secret {
 /* doc: live_settings: how a process is to be recorded. */
 enum { LIVE_SOCKET_BYTES = 96, LIVE_FOLDER_BYTES = 256, LIVE_RANKS_BYTES = 512 };
 struct live_settings {
-	struct live_secret secret; /* whoever shows it belongs to this recording */
+	struct live_secret secret; /* a process that presents it belongs to this recording */
 	uint64_t mode, mode_on;	   /* enum live_mode; see live_control */
 	uint64_t interval, depth_limit, cpu_millionths;
-	uint64_t budget_bytes, budget_limit_bytes; /* until the collector writes others */
+	uint64_t budget_bytes, budget_limit_bytes; /* until the collector updates them */
 	uint64_t stack_least_bytes, stack_most_bytes;
 	uint64_t follow_fork, follow_exec, exact_peak;
-	uint64_t python_domains; /* the allocators of Python are recorded as pools */
-	uint64_t total_bytes;	 /* of the profile, at most; 0 = LIVE_TOTAL_DEFAULT */
+	uint64_t python_domains; /* record the allocators of Python as pools */
+	uint64_t python_tasks;	 /* label allocations with their asyncio task */
+	uint64_t total_bytes;	 /* maximum size of the profile; 0 = LIVE_TOTAL_DEFAULT */
 	char collector
-		[LIVE_SOCKET_BYTES]; /* its socket, "@PATH": the abstract socket, or else the file of that name */
-	char folder[LIVE_FOLDER_BYTES]; /* for profiles that cannot be sent; "" = there is none */
+		[LIVE_SOCKET_BYTES]; /* its socket, "@PATH": the abstract socket, with a fallback to the file of that name */
+	char folder[LIVE_FOLDER_BYTES]; /* for profiles that cannot be sent; "" = none */
 	char ranks
-		[LIVE_RANKS_BYTES]; /* of a parallel job that are recorded, "0-0;3-5;"; "" = all */
+		[LIVE_RANKS_BYTES]; /* ranks of a parallel job to record, "0-0;3-5;"; "" = all of them */
 	char wraps[WRAPS_TEXT_MAX + 1];
 };
 
-/* The variable. The collector appends LD_PRELOAD (with what was there before behind its own) and this as the last two
- * entries: for ld.so the last one counts. The recorder takes both out of the program's environment at start-up and gives
- * them to programs that it starts, with a ticket each. Its value is the ticket, in LIVE_TICKET_TEXT digits, and the settings as
- * live_settings_write has them. */
+/* The environment variable. The collector appends LD_PRELOAD (its own library before the previous value) and this as the last
+ * two entries: ld.so uses the last one. The recorder removes both from the program's environment at start-up and passes them to
+ * programs that it starts, with a ticket each. Its value is the ticket, in LIVE_TICKET_TEXT digits, and the settings as written
+ * by live_settings_write. */
 #define LIVE_ENV_HANDOVER "HEAPGAUGE_HANDOVER"
 enum {
 	LIVE_TICKET_TEXT = 24, /* 16 hexadecimal digits of the profile, 8 of the serial */
@@ -54,10 +55,10 @@ enum {
 void live_ticket_write(char to[static LIVE_TICKET_TEXT], struct live_ticket ticket);
 /* False: not LIVE_TICKET_TEXT digits. */
 bool live_ticket_read(const char *from, struct live_ticket *ret);
-/* As text, with a zero at the end. Neither name holds a comma. */
+/* Writes the settings as zero-terminated text. Neither name may contain a comma. */
 void live_settings_write(char to[static LIVE_SETTINGS_TEXT + 1],
 			 const struct live_settings *settings);
-/* False: not what live_settings_write makes; *ret is then undefined. */
+/* False: not written by live_settings_write; *ret is undefined then. */
 bool live_settings_read(const char *from, struct live_settings *ret);
 
 /* doc: live_hello: the one message that a recorder sends to the collector's socket (SOCK_SEQPACKET). It carries the descriptor
@@ -70,9 +71,9 @@ bool live_settings_read(const char *from, struct live_settings *ret);
 struct live_hello {
 	char magic[8];
 	struct live_secret secret;
-	uint64_t at; /* of the profile in the process, if no descriptor comes along; else 0 */
+	uint64_t at; /* address of the profile in the process, if no descriptor is sent; else 0 */
 	struct live_ticket
-		ticket; /* its own; with neither descriptor nor `at`: it is not recorded, on purpose */
+		ticket; /* its own; with neither descriptor nor `at`: it is not recorded, by intention */
 };
 
 /* doc: live_request: what another process requests from the collector over the same socket, and the answer. */
@@ -82,7 +83,7 @@ struct live_request {
 	char magic[8];
 	struct live_secret secret;
 	uint32_t pid;		      /* of a recorded process; 0 = all of them */
-	char name[LIVE_REQUEST_NAME]; /* of the snapshot; ends with a zero */
+	char name[LIVE_REQUEST_NAME]; /* of the snapshot; zero-terminated */
 	uint32_t pad;
 };
 struct live_answer {
@@ -90,14 +91,15 @@ struct live_answer {
 	uint64_t granted; /* 1: it will be done */
 };
 
-/* Where launchers of parallel jobs put a process' rank, the first that is set; the second variable has to be set too. */
+/* Variables in which launchers of parallel jobs store a process' rank, each with one that must be set too (NULL: none). The
+ * first match counts. */
 #define LIVE_RANK_VARIABLES                                                                        \
 	{ "PMIX_RANK", NULL }, { "OMPI_COMM_WORLD_RANK", NULL }, { "PMI_RANK", NULL },             \
 	{                                                                                          \
 		"SLURM_PROCID", "SLURM_STEP_ID"                                                    \
 	}
 
-/* In the same time for every difference. */
+/* In constant time. */
 static inline bool live_secret_equal(const struct live_secret *a, const struct live_secret *b)
 {
 	return ((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1])) == 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the regions of a live profile lie. The head carries the result, so that a reader never computes it: this table
- * may change from version to version without a change of format.
+ * The layout of the regions of a live profile. The header contains the result, so that a reader never computes it: this table
+ * may change between versions without a change of format.
  *
- * Each region gets a share of the whole, at least what a small program needs and at most what its ids can count.
- * The leaves of the block map take what is left, since live blocks are what grows with the program. Everything is
- * sparse: a region costs what has been opened of it.
+ * Each region gets a share of the total, at least what a small program needs and at most what its ids can address. The leaves
+ * of the block map get the rest, since live blocks grow with the program. Everything is sparse: a region costs only its opened
+ * part.
  *
  * Compiled into the recorder too: no libc, no allocation. Pure functions, any thread.
- * Invariant: regions follow each other in the order of enum live_region, page by page, and end within total_bytes.
+ * Invariant: regions are adjacent, in the order of enum live_region, made of whole pages, and end within total_bytes.
  */
 #include "format/live/live.h"
 
@@ -19,7 +19,7 @@
 #define MIB(n) ((uint64_t)(n) << 20)
 #define GIB(n) ((uint64_t)(n) << 30)
 
-/* An entry in bytes, and the share of the whole, which is 1 / 2^shift. */
+/* The entry size in bytes, and the share of the total, which is 1 / 2^shift. */
 static const struct share {
 	uint32_t entry_bytes;
 	unsigned shift;
@@ -34,7 +34,7 @@ static const struct share {
 	[LIVE_SITE_COUNTERS] = { sizeof(struct live_site_counters), 4, MIB(2),
 				 sizeof(struct live_site_counters) << LIVE_SMALL_COUNTERS_BITS },
 	[LIVE_POOL] = { LIVE_POOL_UNIT, 3, MIB(2),
-			(uint64_t)LIVE_POOL_UNIT << 31 }, /* the top bit of a reference is a mark */
+			(uint64_t)LIVE_POOL_UNIT << 31 }, /* the top bit of a reference is a flag */
 	[LIVE_SLOTS] = { sizeof(struct live_slot), 15, KIB(64),
 			 LIVE_SLOTS_MAX * sizeof(struct live_slot) },
 	[LIVE_THREADS] = { sizeof(struct live_thread), 9, KIB(128),
@@ -47,9 +47,9 @@ static const struct share {
 	[LIVE_AREAS] = { sizeof(struct live_area), 6, 16 * sizeof(struct live_area),
 			 LIVE_TOP_ENTRIES * sizeof(struct live_area) },
 	[LIVE_LEAVES] = { LIVE_LEAF_UNIT, 0, 16 * LIVE_LEAF_UNIT,
-			  (uint64_t)LIVE_LEAF_UNIT << 31 }, /* min only: it takes the rest */
+			  (uint64_t)LIVE_LEAF_UNIT << 31 }, /* min only: it gets the rest */
 	[LIVE_LEAF_ERAS] = { sizeof(uint32_t), 15, KIB(4),
-			     GIB(1) }, /* for as many units as the whole has room for */
+			     GIB(1) }, /* for as many units as fit into the total */
 	[LIVE_ERAS] = { LIVE_ERA_UNIT, 4, 16 * LIVE_ERA_UNIT, (uint64_t)LIVE_ERA_UNIT << 31 },
 	[LIVE_CODES] = { sizeof(struct live_code), 11, KIB(64), GIB(1) },
 	[LIVE_SCRATCH] = { 1, 3, MIB(2), GIB(16) },
@@ -108,12 +108,12 @@ const char *live_regions_check(const struct live_span region[LIVE_REGIONS], uint
 {
 	for (unsigned i = 0; i < LIVE_REGIONS; i++) {
 		if (region[i].at % LIVE_PAGE != 0 || region[i].bytes % LIVE_PAGE != 0)
-			return "a region is not made of pages";
+			return "a region is not page-aligned";
 		if (region[i].at < header_bytes ||
 		    !range_within(region[i].at, region[i].bytes, mapped_bytes))
-			return "a region lies outside of the memory";
+			return "a region lies outside the memory";
 		for (unsigned j = 0; j < i; j++) {
-			/* Neither sum overflows: both regions are inside of the memory. */
+			/* Neither sum overflows: both regions are inside the memory. */
 			if (region[i].at < region[j].at + region[j].bytes &&
 			    region[j].at < region[i].at + region[i].bytes)
 				return "two regions overlap";
@@ -134,11 +134,11 @@ const char *live_header_check(const struct live_header *header, uint64_t mapped_
 		return "made by another major version of heapgauge";
 	if (header->incompatible != 0)
 		return "uses a feature that this version of heapgauge does not know";
-	/* A later minor version may append to the head. */
+	/* A later minor version may extend the header. */
 	header_bytes = header->header_bytes;
 	if (header_bytes < sizeof *header || header_bytes % LIVE_PAGE != 0 ||
 	    header_bytes > mapped_bytes)
-		return "the size of its head is wrong";
+		return "the size of its header is wrong";
 	if (header->total_bytes > mapped_bytes)
 		return "only a part of it is mapped";
 	return live_regions_check(header->region, header_bytes, mapped_bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Marks of a live profile, and what every site holds: now, or saved at a mark. The ring of saved values is written by the target and read here; what is read
- * was published by the mark that refers to it, and is not written over before the collector says that it has read it.
- * A target that does so all the same damages its own numbers and nothing else. Any thread.
+ * Reads the marks of a live profile, and the live bytes of every site: now, or saved at a mark. The target writes the ring of
+ * saved values; the mark that refers to them publishes them, and the target does not overwrite them before the collector has
+ * confirmed that it read them. A target that violates this corrupts only its own numbers. Any thread.
  */
 #include "format/live/live_marks.h"
 
@@ -50,7 +50,7 @@ bool live_mark_get(const void *memory, uint64_t mapped_bytes, size_t index,
 	return true;
 }
 
-/* Zeroed values of the sites that are published; NULL: no memory. */
+/* Allocates zeroed values for the published sites; NULL: out of memory. */
 static struct snapshot_site *new_sites(const struct live_view *view, size_t *ret_count)
 {
 	size_t count = live_view_used(view, LIVE_SITES);
@@ -62,7 +62,7 @@ static struct snapshot_site *new_sites(const struct live_view *view, size_t *ret
 	return sites;
 }
 
-/* The site of these counters; NULL: they are not there yet, or it is not among `sites`. */
+/* The site of these counters; NULL: they are not published yet, or it is not in `sites`. */
 static struct snapshot_site *site_of(const struct live_site_counters *counters,
 				     struct snapshot_site *sites, size_t site_count)
 {
@@ -71,7 +71,7 @@ static struct snapshot_site *site_of(const struct live_site_counters *counters,
 	return site == 0 || site >= site_count ? NULL : &sites[site];
 }
 
-/* Modulo 2^64: the numbers may be anything. */
+/* Modulo 2^64: the numbers are untrusted. */
 static void site_add(struct snapshot_site *site, uint64_t blocks, uint64_t bytes)
 {
 	site->blocks = (int64_t)((uint64_t)site->blocks + blocks);
@@ -90,7 +90,7 @@ int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapsh
 		return -1;
 	site_counters = live_view_at(&view, LIVE_SITE_COUNTERS);
 	site_counters_count = live_view_used(&view, LIVE_SITE_COUNTERS);
-	/* Loaded after the counters that point into it; sites made later are left out with all they hold. */
+	/* Loaded after the counters that refer to it; sites created later are left out with their blocks. */
 	sites = new_sites(&view, &site_count);
 	if (!sites)
 		return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading what the program marked in its live profile, as the collector does while it runs. Hostile input, as all of it. */
+/* Reads the marks that the program made in its live profile, while it runs. The profile is untrusted input. */
 #ifndef FORMAT_LIVE_LIVE_MARKS_H
 #define FORMAT_LIVE_LIVE_MARKS_H
 
@@ -10,24 +10,24 @@
 struct live_mark_read {
 	enum live_mark_kind kind;
 	char name[LIVE_TAG_TEXT_MAX + 1];
-	uint64_t mono_ns; /* 0 = not known */
+	uint64_t mono_ns; /* 0 = unknown */
 	uint64_t at_ms;
-	/* SNAPSHOT: what was saved */
+	/* SNAPSHOT: the saved values */
 	bool saved;
 	uint64_t saved_at;
 	uint32_t saved_count, site_counters_count;
 };
 
-/* Mark number `index`; false: it is not there, or not yet. */
+/* Reads mark number `index`; false: it does not exist, or is not published yet. */
 bool live_mark_get(const void *memory, uint64_t mapped_bytes, size_t index,
 		   struct live_mark_read *ret);
 
-/* What every site held at a snapshot that was saved: as live_read_site_live. */
+/* The live bytes of every site at a saved snapshot, like live_read_site_live. */
 int live_read_site_saved(const void *memory, uint64_t mapped_bytes,
 			 const struct live_mark_read *mark, struct snapshot_site **ret,
 			 size_t *ret_count);
 
-/* All sites of the heap together. Pre: the sites were read from this memory. */
+/* The sum of all heap sites. Pre: the sites were read from this memory. */
 struct live_sum {
 	uint64_t bytes, blocks;
 };

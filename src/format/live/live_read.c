@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live memory -> rows. The target may be running, stopped in the middle of an operation, or dead: the memory is taken
- * as it is and never waited for. Tables that point are loaded before the tables they point into, so that what is
- * published is complete; an id that is still out of bounds is damage, and what refers to it is kept without a stack,
- * or counted as lost, so that totals stay right.
+ * Live profile -> rows. The target may be running, stopped in the middle of an operation, or dead: the memory is read as it is,
+ * without waiting. Tables with references are loaded before the tables they refer to, so that all references are complete; an
+ * id that is still out of bounds is damage, and the entry is kept without a stack, or counted as lost, so that totals stay
+ * right.
  *
- * Owns nothing but the rows it returns. Any thread, any process that has mapped the memory.
+ * Owns only the rows it returns. Any thread, any process that has mapped the memory.
  * Invariant: the rows are valid for recording_encode (every id below its table's length, node.parent < node), and
  * process.peak_bytes is the sum of peak_bytes over the site counters of the heap.
  */
@@ -22,7 +22,7 @@
 
 enum { PATH_BYTES_MAX = 4096 };
 
-/* Of a clock that says anything. */
+/* Saturates: the clock is untrusted. */
 static uint64_t ns_of(uint64_t ms)
 {
 	return saturating_mul(ms, NS_PER_MS);
@@ -36,7 +36,7 @@ struct reading {
 	bool no_memory;
 };
 
-/* One more than requested, so that no rows are not NULL. Without memory the parts that follow read nothing. */
+/* Allocates one more row than requested, so that 0 rows are not NULL. After a failure the remaining parts read nothing. */
 static void *new_rows(struct reading *reading, size_t count, size_t row_bytes)
 {
 	void *rows = calloc(count + 1, row_bytes);
@@ -76,7 +76,7 @@ static void read_modules(struct reading *reading)
 
 		if (i > 0)
 			memcpy(&from, &modules[i], sizeof from);
-		/* The same text may be the path of all modules. */
+		/* Limits the length, since all modules may refer to the same text. */
 		if (from.path_bytes > PATH_BYTES_MAX ||
 		    !range_within(from.path_at, from.path_bytes, string_bytes))
 			from.path_bytes = 0;
@@ -112,13 +112,13 @@ static void read_frames(struct reading *reading, size_t count)
 	rows->frame_count = reading->no_memory ? 0 : count;
 }
 
-/* A node whose parent is not older than itself becomes a child of the root: no circle survives this. So does one that is deeper than
- * any stack is kept: whoever walks the stacks of all sites would walk the square of what there is. */
+/* A node whose parent is not older than itself becomes a child of the root, which removes cycles. So does one that is deeper
+ * than any recorded stack: otherwise walking the stacks of all sites could take quadratic time. */
 static void read_nodes(struct reading *reading, size_t count, size_t frame_count)
 {
 	enum {
 		DEEPEST = LIVE_DEPTH_MAX + 2
-	}; /* with what says that it was cut, and that it ended early */
+	}; /* including the two markers: truncated, and ended early */
 	struct process_rows *rows = reading->rows;
 	const struct live_node *nodes = live_view_at(&reading->view, LIVE_NODES);
 	uint16_t *depth = new_rows(reading, count, sizeof *depth);
@@ -164,14 +164,14 @@ static void read_sites(struct reading *reading, size_t count, size_t node_count)
 	rows->site_count = reading->no_memory ? 0 : count;
 }
 
-/* In this order: each table's length is loaded after those of the tables that point into it. */
+/* In this order: each table's length is loaded after those of the tables that refer to it. */
 static void read_stacks(struct reading *reading)
 {
 	size_t sites = MAX(live_view_used(&reading->view, LIVE_SITES), (size_t)LIVE_SITE_FIRST);
 	size_t nodes = MAX(live_view_used(&reading->view, LIVE_NODES), (size_t)1);
 	size_t frames = live_view_used(&reading->view, LIVE_FRAMES);
 
-	/* Without a single frame there is nothing that a node could show. */
+	/* Without any frame, nodes are meaningless. */
 	if (frames == 0)
 		nodes = 1;
 	read_modules(reading);
@@ -213,7 +213,7 @@ static int compare_bars(const void *a, const void *b)
 	return x->low < y->low ? -1 : x->low > y->low;
 }
 
-/* Exact sizes: those kept beside the first one, which has the rest of the calls. */
+/* Exact sizes: those stored besides the first, to which the remaining calls belong. */
 static void read_few_sizes(struct reading *reading, const struct live_sizes_few *few,
 			   uint64_t first_size, uint64_t calls)
 {
@@ -241,7 +241,7 @@ static void read_many_sizes(struct reading *reading, const struct live_sizes_man
 			LIVE_LOAD(many->count[i]));
 }
 
-/* A detail whose place in the pool cannot be: the memory is damaged. */
+/* Counts a detail with an invalid pool reference: the memory is damaged. */
 static void lost_detail(struct reading *reading)
 {
 	reading->rows->process.health[HEALTH_lost_details]++;
@@ -298,7 +298,7 @@ static void read_lifetimes(struct reading *reading, const struct live_site_count
 	row->lifetimes_count = (uint32_t)(reading->rows->bar_count - at);
 }
 
-/* What site counters refer to, if anything. */
+/* Copies a detail that site counters refer to, if any. */
 static void read_detail(struct reading *reading, uint32_t reference, void *ret, size_t bytes)
 {
 	const void *detail =
@@ -323,7 +323,7 @@ static void read_peak(struct live_peak_rule rule, const struct live_site_counter
 	row->peak_blocks = LIVE_LOAD(counters->peak_blocks);
 }
 
-/* First pass: what was freed. Counters that appear later count as without frees. */
+/* First pass: frees. Counters that appear later count as having none. */
 static void load_frees(const struct live_site_counters *site_counters, size_t count,
 		       struct site_counters_row *to)
 {
@@ -334,7 +334,7 @@ static void load_frees(const struct live_site_counters *site_counters, size_t co
 	}
 }
 
-/* Second pass: what was allocated, and by which site. */
+/* Second pass: allocations, and their site. */
 static void load_calls(const struct live_site_counters *site_counters, size_t count,
 		       struct live_peak_rule rule, struct site_counters_row *to)
 {
@@ -353,8 +353,8 @@ static void load_calls(const struct live_site_counters *site_counters, size_t co
 	}
 }
 
-/* All site counters, by number. Returns how many. Retried when a new peak began meanwhile; a target that
- * makes peaks faster than they can be read is taken as it is. */
+/* Loads all site counters, by number. Returns how many. Retries if a new peak started meanwhile; after the last try the values
+ * are used as they are. */
 static size_t load_site_counters(struct reading *reading)
 {
 	const struct live_peak *peak = &reading->view.header->peak;
@@ -393,7 +393,8 @@ static void read_site_counters(struct reading *reading, size_t count)
 	for (size_t i = 0; i < count && !reading->no_memory; i++) {
 		struct site_counters_row row = rows->site_counters[i];
 
-		if (row.site == 0 || (row.calls == 0 && row.frees == 0))
+		/* A thread that unmaps part of another thread's mapping has freed bytes, but no freed block. */
+		if (row.site == 0 || (row.calls == 0 && row.frees == 0 && row.freed_bytes == 0))
 			continue;
 		if (row.site >= rows->site_count)
 			row.site = LIVE_SITE_OTHER_HEAP;
@@ -426,7 +427,7 @@ static void sum_site_counters(struct process_rows *rows)
 			process->unmap_bytes += row->freed_bytes;
 		}
 		if (rows->sites[row->site].kind != LIVE_KIND_HEAP)
-			continue; /* pools lie inside the others' memory */
+			continue; /* pools are inside memory of the other kinds */
 		process->calls += row->calls;
 		process->bytes += row->bytes;
 		process->frees += row->frees;
@@ -437,7 +438,7 @@ static void sum_site_counters(struct process_rows *rows)
 		peak_bytes += (uint64_t)row->peak_bytes;
 		peak_blocks += (uint64_t)row->peak_blocks;
 	}
-	/* The recorder counts a stack that it could not keep when it looks it up, and not each call that repeats it. */
+	/* The recorder counts a stack that it could not store once, at the lookup, not for each repeated call. */
 	process->health[HEALTH_unsited_calls] =
 		MAX(process->health[HEALTH_unsited_calls], other_calls);
 	process->peak_bytes = (int64_t)peak_bytes > 0 ? peak_bytes : 0;
@@ -446,15 +447,15 @@ static void sum_site_counters(struct process_rows *rows)
 
 /* ---- threads ---- */
 
-/* What a slot held when its next owner came, or holds now: walking the log backwards, the difference to what it held
- * when a thread came is the thread's own. */
+/* The totals of a slot when its next owner took it, or now. Walking the log backwards, the difference to the totals when a
+ * thread took the slot belongs to that thread. */
 struct slot_totals {
 	uint64_t calls, bytes, frees, freed_bytes;
 	uint64_t passed_calls, passed_bytes;
 	bool passed_known;
 };
 
-/* The countdown may be changed meanwhile, or have been when the process was killed. */
+/* The countdown may be changing, or have been changing when the process was killed. */
 static void read_passed(const struct live_countdown *countdown, struct slot_totals *totals)
 {
 	enum { TRIES = 100 };
@@ -539,7 +540,7 @@ static void read_threads(struct reading *reading)
 
 			memcpy(&from, &threads[i], sizeof from);
 			if (from.tid == 0)
-				continue; /* not there yet */
+				continue; /* not published yet */
 			slot = from.slot;
 			read_thread(&from, slot < slot_count ? &until[slot] : &none,
 				    &rows->threads[i]);
@@ -549,7 +550,7 @@ static void read_threads(struct reading *reading)
 	free(until);
 }
 
-/* Of one thread's frees of others' blocks of a kind: a row for each owner, and one for what has none. */
+/* One thread's remote frees of blocks of a kind: a row for each owner, and one for the rest, without an owner. */
 static void read_remote_frees_of(struct reading *reading, const struct live_thread *freer,
 				 uint32_t number, uint32_t kind)
 {
@@ -632,7 +633,7 @@ static void read_process(struct reading *reading)
 	process->allocator = new_text(reading, allocator, strnlen(allocator, sizeof allocator));
 }
 
-/* The youngest site was made under the mode that was the last to record anything. */
+/* The newest heap site shows the mode that recorded last. */
 static uint32_t last_mode(const struct process_rows *rows, uint32_t mode_now)
 {
 	for (size_t i = rows->site_count; i > LIVE_SITE_FIRST; i--)
@@ -660,7 +661,7 @@ int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 	read_remote_frees(&reading);
 	if (reading.no_memory) {
 		process_rows_release(&rows);
-		return format_fail(error, "no memory left for the rows");
+		return format_fail(error, "out of memory");
 	}
 	rows.process.mode = last_mode(&rows, mode_now);
 	*ret = rows;

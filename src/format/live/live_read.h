@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a live profile: mapped memory -> rows, at any instant, while the target writes or after it has died.
- * The memory is hostile input: every index is checked against the region it points into. */
+/* Reads a live profile: mapped memory -> rows, at any instant, while the target writes or after it has died. The memory is
+ * untrusted: every index is checked against the region it refers to. */
 #ifndef FORMAT_LIVE_LIVE_READ_H
 #define FORMAT_LIVE_LIVE_READ_H
 
@@ -17,13 +17,13 @@ struct live_totals {
 
 /* Sums over the slots: cheap, for the time series. Frees are loaded before allocations. */
 int live_read_totals(const void *memory, uint64_t mapped_bytes, struct live_totals *ret);
-/* The same in steps, of copies: the frees of slots that were read first, the rest of slots that were read later, the head. */
+/* The same in steps, for copies: frees from slots that were read first, the rest from slots read later, and the header. */
 void live_totals_add_frees(struct live_totals *sum, const struct live_slot *slots, size_t count);
 void live_totals_add_calls(struct live_totals *sum, const struct live_slot *slots, size_t count);
 void live_totals_add_head(struct live_totals *sum, const struct live_header *head);
 
-/* Everything but ages, series, snapshots and what only the collector knows (end, command, rss, later thread names). mode_now: how it
- * records, if nothing shows it. */
+/* Reads everything except ages, series, snapshots and data that only the collector has (end, command, rss, later thread names).
+ * mode_now: the recording mode, if no site shows it. */
 int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 		   struct process_rows *ret, struct format_error *error);
 
@@ -31,7 +31,7 @@ int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 		   struct process_rows *rows, struct format_error *error);
 
-/* Live bytes and blocks by site (index = site id; ret arrays are malloc'd, *ret_count sites). */
+/* Live bytes and blocks by site (index = site id; *ret is malloc'd, *ret_count sites). */
 int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapshot_site **ret,
 			size_t *ret_count);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of live_read_rows that are files of their own. -1: no memory; what was filled in is released with the rows. */
+/* Parts of live_read_rows in separate files. -1: out of memory; partial results are released with the rows. */
 #ifndef FORMAT_LIVE_LIVE_READ_PARTS_H
 #define FORMAT_LIVE_LIVE_READ_PARTS_H
 
@@ -8,9 +8,9 @@
 
 int live_read_tags(const struct live_view *view, struct process_rows *rows);
 
-/* Names of Python frames. After modules and frames. */
+/* Reads the names of Python frames. Call after modules and frames. */
 int live_read_python(const struct live_view *view, struct process_rows *rows);
-/* The line of a unit of code by CPython's table of locations; 0: it has none. */
+/* The line of a code unit according to CPython's location table; 0: it has none. */
 uint32_t live_python_line(const uint8_t *table, size_t bytes, uint32_t first_line, uint32_t unit);
 
 #endif

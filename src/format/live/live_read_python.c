@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python frames -> names. Unlike those of native frames they are known where the program runs and nowhere else, so they are in the
- * recording from the start: rows of chunk_names.
+ * Python frames -> names. Unlike those of native frames, they are known only in the running program, so the recording contains
+ * them from the start: rows of chunk_names.
  *
- * The memory is another process': each text is checked, and all together are no longer than what is really there.
+ * The memory is untrusted: each text is checked, and their total length is bounded by the strings that exist.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 
 /* ---- lines ---- */
 
-/* A table of locations: entries of a first byte (bit 7 set, 4 bits of kind, 3 bits of units - 1) and of what the kind needs. */
+/* A location table: entries of a first byte (bit 7 set, 4 bits of kind, 3 bits of units - 1), followed by data that depends on
+ * the kind. */
 struct lines {
 	const uint8_t *at, *end;
 };
@@ -39,7 +40,7 @@ static int64_t take_signed(struct lines *lines)
 	return number & 1 ? -(int64_t)(number >> 1) : (int64_t)(number >> 1);
 }
 
-/* How many lines an entry is behind the one before it. */
+/* The line delta of an entry to the previous one. */
 static int64_t take_delta(struct lines *lines, unsigned kind)
 {
 	int64_t delta = 0;
@@ -93,12 +94,12 @@ struct naming {
 	const struct live_code *codes;
 	const char *strings;
 	size_t code_count, string_bytes;
-	uint32_t *name_of_code, *file_of_module; /* places in the texts; 0 = not yet */
+	uint32_t *name_of_code, *file_of_module; /* offsets in the texts; 0 = not set yet */
 	uint64_t
-		lines_left; /* bytes of tables of locations that may be gone through: each frame begins its own anew */
+		lines_left; /* remaining bytes of location tables to scan: every frame scans its table from the start */
 };
 
-/* 0: not known, also if a profile that nobody made in earnest would take too long. */
+/* 0: unknown, also if a forged profile would take too long. */
 static uint32_t line_of(struct naming *n, const struct live_code *code, uint32_t unit)
 {
 	if (code->lines_bytes > n->lines_left)
@@ -108,7 +109,7 @@ static uint32_t line_of(struct naming *n, const struct live_code *code, uint32_t
 				code->first_line, unit);
 }
 
-/* A text's place in the texts; 0: there is none. */
+/* Returns the text's offset in the texts; 0: it is not valid. */
 static uint32_t add_text(struct naming *n, uint32_t at, uint32_t bytes)
 {
 	struct process_rows *rows = n->rows;
@@ -164,14 +165,14 @@ int live_read_python(const struct live_view *view, struct process_rows *rows)
 
 	if (n.code_count < 2 || rows->frame_count == 0)
 		return 0;
-	/* Each text ends with a NUL: at most as many as there are codes and modules. */
+	/* Each text ends with a NUL: at most one for each code object and module. */
 	rows->texts = calloc(2 * n.string_bytes + n.code_count + rows->module_count + 2, 1);
 	rows->names = calloc(rows->frame_count, sizeof *rows->names);
 	n.name_of_code = calloc(n.code_count, sizeof *n.name_of_code);
 	n.file_of_module = calloc(rows->module_count, sizeof *n.file_of_module);
 	bool made = rows->texts && rows->names && n.name_of_code && n.file_of_module;
 
-	rows->text_bytes = 1; /* the empty one */
+	rows->text_bytes = 1; /* the empty text */
 	for (size_t i = 1; made && i < rows->frame_count; i++)
 		name_frame(&n, i);
 	if (rows->name_count == 0)

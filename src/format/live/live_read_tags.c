@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live memory -> rows of tags and visits, with the same distrust as the rest of format/live_read. A tag whose parent or
- * name is not older than itself becomes one below the root, or one without a text.
+ * Live profile -> rows of tags and visits, which are untrusted like the rest of format/live_read. A tag whose parent is not
+ * older than itself is moved below the root; one whose name is not older gets its own text.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program says about its own memory: tags. Included by format/live/live.h. */
+/* What a program reports about its own memory: tags. Included by format/live/live.h. */
 #ifndef FORMAT_LIVE_LIVE_TAGS_H
 #define FORMAT_LIVE_LIVE_TAGS_H
 
@@ -10,10 +10,10 @@
 enum { LIVE_TAG_TEXT_MAX = 255, LIVE_TAG_DEPTH_MAX = 128 };
 enum live_tag_kind { LIVE_TAG_SCOPE, LIVE_TAG_POOL, LIVE_TAG_LABEL, LIVE_TAG_KINDS };
 struct live_tag {
-	uint32_t parent;	      /* less than its own number */
+	uint32_t parent;	      /* less than its own index */
 	uint32_t name;		      /* the tag of this name below the root: itself there */
 	uint32_t text_at, text_bytes; /* in LIVE_STRINGS */
-	uint32_t depth;		      /* 1 below the root */
+	uint32_t depth;		      /* 1 directly below the root */
 	uint32_t kind;		      /* enum live_tag_kind */
 	uint32_t pool; /* POOL, below the root: its counters in LIVE_POOL; 0 = none yet */
 	uint32_t pad;
@@ -22,7 +22,7 @@ _Static_assert(sizeof(struct live_tag) == 32, "on-disk size");
 
 /* doc: live_visits: how often the threads of one slot entered a tag. */
 struct live_visits {
-	uint32_t tag;	 /* stored last, release: 0 = not there yet */
+	uint32_t tag;	 /* stored last, release: 0 = not published yet */
 	uint32_t thread; /* live_thread.counted_as */
 	uint64_t count;
 };
@@ -31,7 +31,7 @@ _Static_assert(sizeof(struct live_visits) == 16, "on-disk size");
 /* doc: live_pool: of all pools of one name: what is live in them, and the most that ever was. Atomics. */
 struct live_pool {
 	int64_t live_bytes, most_bytes;
-	uint64_t pools; /* how many were made */
+	uint64_t pools; /* number of pools created */
 	uint64_t pad[5];
 };
 _Static_assert(sizeof(struct live_pool) == 64, "pool units");
@@ -43,9 +43,9 @@ struct live_mark {
 	uint32_t kind;	/* enum live_mark_kind */
 	uint32_t name;	/* of LIVE_TAGS; 0 = none */
 	uint32_t pad;
-	uint64_t mono_ns; /* CLOCK_MONOTONIC; 0 = not known */
-	/* SNAPSHOT: what the site counters [0, site_counters_count) held, in the ring; saved_count 0 = nothing was saved */
-	uint64_t saved_at; /* counted for ever: the place is that modulo the size of the ring */
+	uint64_t mono_ns; /* CLOCK_MONOTONIC; 0 = unknown */
+	/* SNAPSHOT: values of the site counters [0, site_counters_count), in the ring; saved_count 0 = none were saved */
+	uint64_t saved_at; /* never wraps: the position is this modulo the size of the ring */
 	uint32_t saved_count, site_counters_count;
 	uint64_t at_ms; /* clock */
 };

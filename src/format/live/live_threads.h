@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots, the thread log, and whose blocks threads freed. Included by format/live/live.h. */
+/* Slots, the thread log, and remote frees by owner. Included by format/live/live.h. */
 #ifndef FORMAT_LIVE_LIVE_THREADS_H
 #define FORMAT_LIVE_LIVE_THREADS_H
 
@@ -10,7 +10,7 @@
 /* doc: live_countdown: the allocations of sampling threads that `calls` and `bytes` of the slot do not have: all of them, less
  * what their samples stand for there, modulo 2^64. Their bytes are allotted - left, unless `changes` is odd. */
 struct live_countdown {
-	uint64_t left; /* bytes until a call is examined again */
+	uint64_t left; /* bytes until the next call is examined */
 	uint64_t calls;
 	uint64_t allotted, changes;
 };
@@ -36,15 +36,15 @@ struct live_thread {
 	uint32_t tid, slot;
 	uint64_t started_ms;
 	uint64_t calls, bytes, frees, freed_bytes;
-	char name[LIVE_NAME_BYTES]; /* comm when it registered; the collector knows later ones */
-	/* Of its counters: all frees of blocks that other threads allocated, by kind. */
+	char name[LIVE_NAME_BYTES]; /* comm at registration; the collector has later ones */
+	/* For its counters: all frees of blocks that other threads allocated, by kind. */
 	struct {
 		uint64_t blocks, bytes;
 	} remote[LIVE_KINDS];
 	uint32_t
-		counted_as; /* its own number, or that of an earlier thread whose counters it uses */
+		counted_as; /* its own index, or that of an earlier thread whose counters it uses */
 	uint32_t owners;    /* pool: struct live_owners; 0 = none */
-	uint64_t passed_calls, passed_bytes; /* of the slot's countdown */
+	uint64_t passed_calls, passed_bytes; /* from the slot's countdown */
 };
 _Static_assert(sizeof(struct live_thread) == 136, "on-disk size");
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bounds of a live profile, and what can be read from its slots alone: the totals of the time series. Any thread, any
- * process that has mapped the memory.
- * Invariant: no index from the memory is used before it is compared with the region that it points into, and a size is
- * taken from the checked copy of the head, never from the head itself.
+ * The bounds of a live profile, and the totals of the time series, which need only its slots. Any thread, any process that has
+ * mapped the memory.
+ * Invariant: no index from the memory is used before it is checked against its region, and sizes come from the checked copy of
+ * the header, never from the header itself.
  */
 #include "format/live/live_view.h"
 
@@ -19,7 +19,7 @@ const char *live_view_init(struct live_view *view, const void *memory, uint64_t 
 	if (reason)
 		return reason;
 	view->header = memory;
-	/* The target may have changed them since: what counts is the copy. */
+	/* The target may have changed them meanwhile: only the copy is used. */
 	__builtin_memcpy(view->region, view->header->region, sizeof view->region);
 	return live_regions_check(view->region, sizeof *view->header, mapped_bytes);
 }
@@ -81,7 +81,7 @@ int live_read_totals(const void *memory, uint64_t mapped_bytes, struct live_tota
 	slots = live_view_at(&view, LIVE_SLOTS);
 	live_totals_add_frees(&sum, slots, live_view_used(&view, LIVE_SLOTS));
 	live_view_fence();
-	/* A slot made meanwhile may hold the allocation of a block whose free was just counted. */
+	/* A new slot may contain the allocation of a block whose free was just counted. */
 	live_totals_add_calls(&sum, slots, live_view_used(&view, LIVE_SLOTS));
 	live_totals_add_head(&sum, view.header);
 	*ret = sum;

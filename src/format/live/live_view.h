@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A checked view of a live profile that may be written to while it is read. The head's regions are copied and checked
- * once; everything else is loaded anew and checked where it is used.
+ * A checked view of a live profile that may be written to concurrently. The header's regions are copied and checked once;
+ * everything else is loaded and checked where it is used.
  */
 #ifndef FORMAT_LIVE_LIVE_VIEW_H
 #define FORMAT_LIVE_LIVE_VIEW_H
@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "format/live/live.h"
 
-/* Counters move while they are read; each load is one machine word. Ordering is by live_view_fence. */
+/* Counters change while they are read; each load is one machine word. live_view_fence orders loads. */
 #define LIVE_LOAD(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
 
 struct live_view {
@@ -20,10 +20,10 @@ struct live_view {
 	struct live_span region[LIVE_REGIONS]; /* checked copies */
 };
 
-/* Returns NULL, or why this is no live profile. */
+/* Returns NULL, or why this is not a live profile. */
 const char *live_view_init(struct live_view *view, const void *memory, uint64_t mapped_bytes);
 
-/* Entries of the region that are published, at most what fits into it. Acquire: the entries are visible. */
+/* The number of published entries, limited to what fits into the region. Acquire: the entries are visible. */
 size_t live_view_used(const struct live_view *view, enum live_region region);
 
 /* The first entry of a region. */
@@ -32,13 +32,13 @@ static inline const void *live_view_at(const struct live_view *view, enum live_r
 	return (const char *)view->header + view->region[region].at;
 }
 
-/* What is loaded behind this is not older than what was loaded before it. */
+/* Loads after this are not older than loads before it. */
 static inline void live_view_fence(void)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
-/* An object of the pool that ends within what is published, or NULL. */
+/* An object of the pool that is fully published, or NULL. */
 const void *live_view_pool(const struct live_view *view, size_t used, uint32_t reference,
 			   size_t bytes);
 
@@ -46,7 +46,7 @@ const void *live_view_pool(const struct live_view *view, size_t used, uint32_t r
 void live_view_tag_text(const struct live_view *view, const struct live_tag *tag,
 			char to[static LIVE_TAG_TEXT_MAX + 1]);
 
-/* How far the peak is known: doc: peak. */
+/* How to read the values at the peak: doc: peak. */
 struct live_peak_rule {
 	uint32_t epoch;
 	bool rising;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The growing buffer that encoders write into. Not in the recorder: this allocates.
- * Invariant: size <= room, and once failed is set nothing is written any more.
+ * The growing buffer that encoders write to. Not in the recorder: it allocates.
+ * Invariant: size <= room, and nothing is written after failed was set.
  */
 #include "format/recording/bytes.h"
 

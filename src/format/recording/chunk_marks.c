@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moments that have a name: marks of the program, and snapshots that it, a person or a condition asked for. A snapshot's
- * numbers are in the chunk of snapshots, by number. Pure functions; any thread.
+ * Named events: marks of the program, and snapshots that it, a user or a condition requested. The numbers of a snapshot are in
+ * the chunk of snapshots, by index. Pure functions; any thread.
  */
 #include "format/recording/chunks.h"
 
@@ -26,7 +26,7 @@ void chunk_marks_get(struct source *in, struct process_rows *rows)
 		struct mark_row *mark = &rows->marks[i];
 
 		if (mark->kind >= LIVE_MARK_KINDS)
-			mark->kind = LIVE_MARK_POINT; /* a newer version's */
+			mark->kind = LIVE_MARK_POINT; /* from a newer version */
 		if (mark->snapshot > rows->snapshot_count)
 			mark->snapshot = 0; /* that chunk was lost */
 		mark->name = source_text(in);

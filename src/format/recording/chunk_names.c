@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names that travel with a recording: what its frames are called, and lines of the sources they name. Only a
- * recording that was bundled has this chunk. All texts are one run of bytes, each text once and ended by a NUL, so that
- * a row is a few numbers. Pure functions; any thread.
+ * Names stored with a recording: those of its frames, and lines of their sources. Bundled recordings have this chunk, and those
+ * with Python frames. All texts are one run of bytes, each text once and NUL-terminated, so that a row is a few numbers. Pure
+ * functions; any thread.
  */
 #include <string.h>
 
@@ -30,7 +30,7 @@ void chunk_names_put(struct payload *out, const struct process_rows *rows)
 	payload_cost(out, rows->text_bytes, 1);
 }
 
-/* The first text is empty, so that 0 can mean none; and the last one ends. */
+/* The first text is empty, so that 0 can mean none; the last one is terminated. */
 static bool texts_are_good(const struct process_rows *rows)
 {
 	return rows->text_bytes == 0 || (rows->text_bytes <= UINT32_MAX && rows->texts[0] == 0 &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chunks that hold one row: the run (with who was missed in it) and each process. Numbers in a fixed order as a table of one row, so that a
- * later version can append; then texts; then health counters by name, so that their order may change.
- * Pure functions; any thread.
+ * The chunks with a single row: the run (with the processes that were missed) and each process. Numbers are a table of one row
+ * in a fixed order, so that a later version can append; then texts; then health counters by name, so that their order may
+ * change. Pure functions; any thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ void chunk_run_put(struct payload *out, const struct run_row *run)
 		bytes_put_text(&out->bytes, run->missed[i].path);
 }
 
-/* A table of one row into *ret. False: the cursor has failed. */
+/* Reads a table of one row into *ret. False: the cursor has failed. */
 static bool get_one(struct source *in, struct table_shape shape, void *ret)
 {
 	size_t count;
@@ -58,7 +58,7 @@ static void get_missed(struct source *in, struct run_row *run)
 	for (size_t i = 0; i < run->missed_count; i++) {
 		run->missed[i].path = source_text(in);
 		if (run->missed[i].reason >= MISSED_COUNT)
-			run->missed[i].reason = MISSED_unheard; /* a newer version's */
+			run->missed[i].reason = MISSED_unheard; /* from a newer version */
 	}
 }
 
@@ -131,7 +131,7 @@ void chunk_process_put(struct payload *out, const struct process_rows *rows)
 	bytes_put_varint(&out->bytes, row->rank);
 }
 
-/* A counter that this version does not know says at least that details were lost. */
+/* Maps a counter that this version does not know to lost details. */
 static enum health_counter health_by_name(struct span name)
 {
 	for (unsigned i = 0; i < HEALTH_COUNT; i++) {
@@ -167,5 +167,5 @@ void chunk_process_get(struct source *in, struct process_rows *rows)
 	if (!in->cursor.failed && cursor_left(&in->cursor) > 0)
 		row->rank = (uint32_t)MIN(cursor_varint(&in->cursor), (uint64_t)UINT32_MAX);
 	if (row->end > END_UNKNOWN)
-		row->end = END_UNKNOWN; /* a newer version's */
+		row->end = END_UNKNOWN; /* from a newer version */
 }

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Site counters, of one site in one slot each, with their distributions, and the ages of live blocks.
+ * Site counters, each of one site in one slot, with their distributions, and the ages of live blocks.
  *
- * Most rows are simple: all calls requested one size, all blocks were freed, nothing lived long. So a row stores its
- * first size, and the other numbers as differences to what that size predicts; a distribution that follows from the
- * counters is not stored. Every prediction is exact arithmetic modulo 2^64: whatever the numbers are, reading gives
- * back what was written. Pure functions; any thread.
- * Invariant after reading: row.site names a site, and the bars of a row follow those of the row before it.
+ * Most rows are simple: all calls requested one size, all blocks were freed, none lived long. So a row stores its first size,
+ * and the other numbers as residuals to what that size predicts; a distribution that can be derived from the counters is not
+ * stored. All predictions are exact arithmetic modulo 2^64: any numbers decode to what was encoded. Pure functions; any thread.
+ * Invariant: after reading, row.site is a valid site, and the bars of a row follow those of the previous row.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/recording/chunks.h"
 
-/* A number that is mostly nothing or mostly equal to another one. */
+/* A number that is mostly 0 or mostly equal to another one. */
 enum same_as { SAME_ZERO = 0, SAME_OTHER = 1, SAME_NEITHER = 2 };
 
-/* How many bars a row has: none, one that follows from its counters, or 2 + the number of stored ones. */
+/* The number of bars of a row: none, one derived from its counters, or 2 + the number of stored ones. */
 enum bars_code { BARS_NONE = 0, BARS_DERIVED = 1, BARS_STORED = 2 };
 
 /* doc: chunk_site_counters */
@@ -35,7 +34,7 @@ _Static_assert(offsetof(struct live_samples, pad) ==
 		       sizeof(((struct counters_columns *)0)->samples),
 	       "all of its counters are columns");
 
-/* A stored bar: the number of a bucket + 1, or 0 and its bounds. */
+/* A stored bar: bucket number + 1, or 0 and its bounds. */
 struct bar_columns {
 	uint64_t bucket, low, width, count;
 };
@@ -49,7 +48,7 @@ static struct bar size_bounds(unsigned bucket)
 			     .high = live_size_bucket_last(bucket) };
 }
 
-/* The classes of lifetimes that have a number here; the last one is open. Those of recorders since go on: they are stored by their bounds. */
+/* The lifetime buckets that have a number; the last is open-ended. Newer recorders have more: those are stored by their bounds. */
 enum { LIFETIME_BUCKETS = 32 };
 static struct bar lifetime_bounds(unsigned bucket)
 {
@@ -57,7 +56,7 @@ static struct bar lifetime_bounds(unsigned bucket)
 			     .high = bucket + 1 < LIFETIME_BUCKETS ? 1ull << bucket : UINT64_MAX };
 }
 
-/* The kinds of distribution that a row has. */
+/* The kinds of distributions of a row. */
 struct bars_kind {
 	bucket_bounds *bounds;
 	unsigned buckets;
@@ -65,7 +64,7 @@ struct bars_kind {
 static const struct bars_kind size_kind = { size_bounds, LIVE_SIZE_BUCKETS };
 static const struct bars_kind lifetime_kind = { lifetime_bounds, LIFETIME_BUCKETS };
 
-/* What part / calls of a total comes to. */
+/* total / calls * part; exact if part is all calls. */
 static uint64_t share_of(uint64_t total, uint64_t calls, uint64_t part)
 {
 	if (calls == part)
@@ -73,7 +72,7 @@ static uint64_t share_of(uint64_t total, uint64_t calls, uint64_t part)
 	return calls ? total / calls * part : 0;
 }
 
-/* What glibc gives beyond the request; only a prediction. */
+/* The internal fragmentation of glibc; only a prediction. */
 static uint64_t usual_slack(uint64_t size)
 {
 	uint64_t usable = ((size + 8 + 15) & ~15ull) - 8;
@@ -186,7 +185,7 @@ static void row_from_columns(const struct counters_columns *from, struct site_co
 	row->freed_slack = residual_get(from->freed_slack, share_of(row->slack, calls, row->frees));
 }
 
-/* All counts but the first one's, which follows from the total. */
+/* The sum of all counts but the first, which is derived from the total. */
 static uint64_t sum_of_others(const struct bar *bars, size_t count)
 {
 	uint64_t sum = 0;
@@ -275,7 +274,7 @@ static size_t bars_of_code(uint64_t code)
 	return code == BARS_DERIVED ? 1 : stored_bars(code);
 }
 
-/* Counts the bars of all rows; fails the source if they do not use up what is stored. */
+/* Counts the bars of all rows; fails the source if more are used than stored. */
 static size_t count_bars(struct source *in, const struct counters_columns *columns, size_t count,
 			 size_t stored)
 {
@@ -297,7 +296,7 @@ static size_t count_bars(struct source *in, const struct counters_columns *colum
 	return all;
 }
 
-/* The bars of one kind of one row. Returns false if they are wrong. */
+/* Fills the bars of one kind in one row. False if they are not valid. */
 static bool fill_bars(const struct bars_kind *kind, uint64_t code, struct bar derived,
 		      uint64_t total, const struct bar_columns **from, struct bar *to)
 {
@@ -313,7 +312,7 @@ static bool fill_bars(const struct bars_kind *kind, uint64_t code, struct bar de
 	return true;
 }
 
-/* A row, and its bars behind those that there are. */
+/* Fills a row, and appends its bars. */
 static bool fill_row(const struct counters_columns *columns, const struct bar_columns **stored,
 		     struct process_rows *rows, struct site_counters_row *row)
 {
@@ -342,7 +341,7 @@ void chunk_site_counters_get(struct source *in, struct process_rows *rows)
 	const struct bar_columns *next = stored;
 
 	rows->site_counters = source_alloc(in, count, sizeof *rows->site_counters);
-	/* One more, so that there is always an address to point to. */
+	/* One more, so that the pointer is never NULL. */
 	rows->bars = source_alloc(in, bar_count + 1, sizeof *rows->bars);
 	for (size_t i = 0; i < count && !in->cursor.failed; i++) {
 		if (!fill_row(&columns[i], &next, rows, &rows->site_counters[i]))
@@ -357,7 +356,7 @@ void chunk_site_counters_get(struct source *in, struct process_rows *rows)
 static const struct field age_fields[] = {
 	FIELD(struct age_row, counters), FIELD(struct age_row, bucket),
 	FIELD(struct age_row, blocks),
-	FIELD(struct age_row, bytes), /* difference to blocks of the mean size */
+	FIELD(struct age_row, bytes), /* residual to blocks of the mean size */
 };
 enum { AGE_BUCKETS = 64 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules, frames, stack nodes and sites: what a block belongs to. These are the largest tables of a program with many
- * stacks, so each is stored as the difference to what the tables before it make likely:
- *   frame  its offset is near that of the last frame of the same module
- *   node   its parent is the node before it (a new stack is a chain), its frame was lately called from the same frame
+ * Modules, frames, stack nodes and sites. These are the largest tables of a program with many stacks, so each is stored as residuals to
+ * a prediction from the previous tables:
+ *   frame  its offset is close to that of the last frame of the same module
+ *   node   its parent is the previous node (a new stack is a chain), its frame was recently called from the same frame
  *   site   its node is the next leaf of the trie
  * Row 0 of modules, nodes and sites is fixed and not stored. Pure functions; any thread.
  * Invariant after reading: frame.module < modules, node.parent < node, node.frame < frames, site.node < nodes.
@@ -173,12 +173,12 @@ struct recent {
 	uint32_t frame[RECENT_FRAMES];
 };
 struct node_columns {
-	uint64_t parent_gap; /* node before this one, minus parent */
+	uint64_t parent_gap; /* previous node minus parent */
 	uint64_t frame;	     /* position in `recent`, CODE_NEW_FRAME, or CODE_ANY_FRAME + frame */
 };
 #define NODE_SHAPE U64_SHAPE(struct node_columns, sizeof(struct node_columns))
 
-/* Where the frame is in the list, RECENT_FRAMES if it is not; then it is the first. */
+/* Returns the frame's position in the list, RECENT_FRAMES if it is not there; moves it to the front. */
 static unsigned recent_touch(struct recent *recent, uint32_t frame)
 {
 	unsigned place = 0;
@@ -238,7 +238,7 @@ static bool get_node(const struct node_columns *columns, size_t index, struct pr
 	recent = recent_below(recent, rows, row->parent);
 	if (frame < RECENT_FRAMES)
 		frame = (uint64_t)recent->frame[frame] -
-			1; /* an empty place wraps and is refused below */
+			1; /* an empty entry wraps and is rejected below */
 	else if (frame == CODE_NEW_FRAME)
 		frame = *next_new;
 	else
@@ -270,9 +270,9 @@ void chunk_nodes_get(struct source *in, struct process_rows *rows)
 
 /* doc: chunk_sites */
 struct site_columns {
-	uint32_t inner; /* 1: the node is no leaf of the trie, and `node` is its number */
+	uint32_t inner; /* 1: the node is not a leaf of the trie, and `node` is its index */
 	uint32_t tag, kind, pad;
-	uint64_t node; /* else the difference to the next leaf after the last one */
+	uint64_t node; /* else the residual to the leaf after the last one */
 	uint64_t born_ns, interval;
 };
 static const struct field site_fields[] = {
@@ -282,7 +282,7 @@ static const struct field site_fields[] = {
 };
 
 #define NO_LEAF UINT32_MAX
-/* The leaves of the trie in order, and for each node its place among them. Both have room for every node. */
+/* The leaves of the trie in order, and the position of each node among them. Both have space for every node. */
 struct leaves {
 	uint32_t *node, *place;
 	size_t count;

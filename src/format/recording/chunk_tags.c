@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tags that a program gave to its memory, and how often each was entered. A name is stored once, at the first tag
- * that has it; the tags of a program that names a request are many and their texts few. Pure functions; any thread.
+ * The program's tags, and how often each was entered. A name is stored once, with the first tag that has it: a program with a
+ * tag per request has many tags but few names. Pure functions; any thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ void chunk_tags_put(struct payload *out, const struct process_rows *rows)
 	payload_cost(out, count + 1, sizeof *rows->tags);
 }
 
-/* Fills tags[1..count]; those that own a text have it when this returns, whatever else is wrong. */
+/* Fills in tags[1..count]; on return, those that own a text have it, even after a failure. */
 static void get_tags(struct source *in, const struct tag_columns *columns, size_t count,
 		     struct tag_row *tags)
 {

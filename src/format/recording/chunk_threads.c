@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread log, and who freed whose blocks. Names are two numbers of eight characters each, so that a thousand
- * threads of one name cost as much as one. Pure functions; any thread.
+ * The thread log, and the remote frees by owner. A name is stored as two numbers of eight characters each, so that a thousand
+ * threads with one name cost as much as one. Pure functions; any thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ void chunk_threads_put(struct payload *out, const struct process_rows *rows)
 		size_t length;
 
 		*row = rows->threads[i];
-		/* What is behind the end of a name is nobody's business. */
+		/* Bytes after the end of a name must not leak into the file. */
 		length = strnlen(row->name, sizeof row->name - 1);
 		memset(row->name + length, 0, sizeof row->name - length);
 		memcpy(columns[i].name, row->name, sizeof row->name);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changes over time: the series of totals, where the memory is, and the snapshots of the sites that changed. A snapshot stores for
- * each site the difference to the site's value before, and the bytes as the difference to what the blocks weigh at
- * the site's mean size. Pure functions; any thread.
- * Invariant after reading: the sites of a snapshot follow those of the one before it, each names a site and is
- * greater than the one before.
+ * Data over time: the series of totals, the memory rows, and the snapshots of changed sites. A snapshot stores for each site
+ * the difference to its previous value, and the bytes as a residual to the blocks at the site's mean size. Pure functions; any
+ * thread.
+ * Invariant: after reading, the sites of a snapshot follow those of the previous one, are valid and ascending.
  */
 #include <stdlib.h>
 
@@ -45,12 +44,12 @@ static const struct field snapshot_fields[] = {
 	FIELD(struct snapshot_row, sites_count),
 };
 struct change_columns {
-	uint64_t gap; /* sites left out between this one and the one before */
+	uint64_t gap; /* sites skipped since the previous one */
 	uint64_t blocks, bytes;
 };
 #define CHANGE_SHAPE U64_SHAPE(struct change_columns, sizeof(struct change_columns))
 
-/* The last value of each site, and what one of its blocks weighs. */
+/* The last value of each site, and the mean size of its blocks. */
 struct last_value {
 	uint64_t blocks, bytes, mean_bytes;
 };
@@ -120,7 +119,7 @@ void chunk_snapshots_put(struct payload *out, const struct process_rows *rows)
 	free(columns);
 }
 
-/* The changed sites of one snapshot. Returns false if they are wrong. */
+/* Reads the changed sites of one snapshot. False if they are not valid. */
 static bool get_changes(struct snapshot_row *row, const struct change_columns *columns, size_t used,
 			struct last_value *last, size_t site_count, struct snapshot_site *sites)
 {

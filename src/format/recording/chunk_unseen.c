@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that a process had loaded and that may hide memory from the recorder. Only if there are any. Pure functions; any
- * thread.
+ * Files that a process had loaded and that may hide memory from the recorder. Present only if there are any. Pure functions;
+ * any thread.
  */
 #include "format/recording/chunks.h"
 #include "format/unseen.h"
@@ -24,7 +24,7 @@ void chunk_unseen_get(struct source *in, struct process_rows *rows)
 {
 	rows->unseen =
 		table_get(in, TABLE_SHAPE(struct unseen_row, unseen_fields), &rows->unseen_count);
-	/* Each is compared with each stack that maps memory. */
+	/* Limited, since each file is compared with each stack that maps memory. */
 	if (rows->unseen_count > UNSEEN_FILES_MAX)
 		cursor_fail(&in->cursor);
 	for (size_t i = 0; i < rows->unseen_count && !in->cursor.failed; i++)

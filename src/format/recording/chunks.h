@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chunks of a recording: for each a writer and a reader, side by side in chunk_*.c; recording.c has the table.
- * A reader checks every id against the tables that were read before it, and fills what is zero in the rows. If the bytes
- * are wrong it fails the source's cursor; its caller then releases what it has filled.
+ * The chunks of a recording: a writer and a reader for each, side by side in chunk_*.c; recording.c has the table. A reader
+ * checks every id against the tables read before, and fills only zero fields of the rows. On invalid bytes it fails the
+ * source's cursor; its caller then releases the filled fields.
  */
 #ifndef FORMAT_RECORDING_CHUNKS_H
 #define FORMAT_RECORDING_CHUNKS_H
@@ -25,7 +25,7 @@ chunk_get chunk_process_get, chunk_modules_get, chunk_frames_get, chunk_nodes_ge
 	chunk_remote_frees_get, chunk_series_get, chunk_snapshots_get, chunk_memory_get,
 	chunk_marks_get, chunk_unseen_get, chunk_names_get;
 
-/* Differences to a prediction: exact for every pair of numbers, short when the prediction is near. */
+/* Residuals to a prediction: exact for every pair of numbers, short if the prediction is close. */
 uint64_t residual_put(uint64_t value, uint64_t predicted);
 uint64_t residual_get(uint64_t residual, uint64_t predicted);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One column of numbers as bytes: a mode, a scale, then varints. The writer tries the modes that can win and keeps the
- * one that zstd makes smallest, because the shortest spelling is not always the most regular one.
+ * One column of numbers as bytes: a mode, a scale, then varints. The writer tries all candidate modes and keeps the one that
+ * zstd compresses best, because the shortest encoding is not always the most regular one.
  *
- * Reading treats the bytes as hostile: a number of rows is believed only as far as the allowance goes, which grows
- * with the bytes that are really in the file. Pure functions over memory of the caller; any thread.
+ * The reader treats the bytes as untrusted: the number of rows is limited by the allowance, which grows with the bytes that the
+ * file really contains. Pure functions over memory of the caller; any thread.
  * Invariant: column_get(column_put(values)) == values for every array of 64-bit numbers.
  */
 #include "format/recording/columns.h"
@@ -21,10 +21,10 @@
 enum column_mode {
 	COLUMN_ZERO = 0,   /* all zero: nothing follows */
 	COLUMN_RAMP = 1,   /* first value and constant step */
-	COLUMN_PLAIN = 2,  /* a varint each */
-	COLUMN_DELTA = 3,  /* zigzag difference to the value before */
+	COLUMN_PLAIN = 2,  /* one varint each */
+	COLUMN_DELTA = 3,  /* zigzag difference to the previous value */
 	COLUMN_DELTA2 = 4, /* zigzag difference of the differences */
-	COLUMN_SPARSE = 5, /* number of values that are not 0, the zeros before each, the values */
+	COLUMN_SPARSE = 5, /* number of nonzero values, the zeros before each, the values */
 };
 
 enum { TABLE_COLUMNS_MAX = 255, TRIED_VALUES = 1 << 12, FEW_BYTES = 64 };
@@ -60,7 +60,7 @@ static uint64_t zigzag_between(uint64_t from, uint64_t to)
 	return zigzag_encode((int64_t)(to - from));
 }
 
-/* The same as varint_put, of which most numbers need one byte. */
+/* Same as varint_put, optimized for numbers of one byte. */
 static uint8_t *put_number(uint8_t *out, uint64_t value)
 {
 	for (; value >= 0x80; value >>= 7)
@@ -126,7 +126,7 @@ static void put_mode(struct bytes *out, enum column_mode mode, const uint64_t *v
 		put_values(out, mode, values, count);
 }
 
-/* What is left of the bytes when the chunk is compressed, roughly. For a few bytes it is not worth computing. */
+/* The approximate compressed size. Not computed for a few bytes. */
 static size_t packed_size(const struct bytes *bytes)
 {
 	if (bytes->size <= FEW_BYTES)
@@ -197,7 +197,7 @@ static void get_sparse(struct cursor *c, uint64_t *values, size_t count)
 		cursor_fail(c);
 		return;
 	}
-	/* Marks the places first, because the values follow all the gaps. */
+	/* Marks the positions first, because the values follow all the gaps. */
 	for (uint64_t i = 0; i < filled && !c->failed; i++) {
 		if (!checked_add(next, cursor_varint(c), &next) || next >= count) {
 			cursor_fail(c);
@@ -231,7 +231,7 @@ static void get_values(struct cursor *c, uint8_t mode, uint64_t *values, size_t 
 	}
 }
 
-/* False: all are zero, and values are left as they are. On failure their content means nothing. */
+/* False: all are zero, and `values` is unchanged. On failure their content is undefined. */
 static bool column_get(struct cursor *c, uint64_t *values, size_t count)
 {
 	uint8_t mode = cursor_u8(c);
@@ -303,7 +303,7 @@ char *source_text(struct source *in)
 	return copy;
 }
 
-/* Constant sizes: a copy of a size that the compiler does not know is a call. */
+/* Constant sizes: memcpy with a variable size would be a call. */
 static void copy_number(void *to, const void *from, size_t bytes)
 {
 	if (bytes == 4)
@@ -328,7 +328,7 @@ static struct field field_of(struct table_shape shape, size_t index)
 	return (struct field){ (uint16_t)(index * sizeof(uint64_t)), sizeof(uint64_t) };
 }
 
-/* Columns that are gathered or stored in one pass over the rows: a row is far from the next, and each pass fetches it again. */
+/* Columns that are gathered or scattered in one pass over the rows: rows are far apart, and every pass fetches them again. */
 enum { GROUP = 4 };
 struct group {
 	struct field fields[GROUP];
@@ -348,7 +348,7 @@ static void gather(const struct group *group, size_t row_bytes, const uint8_t *r
 	}
 }
 
-/* False: a number does not fit. What is zero is zero in the row, which is new. */
+/* False: a number does not fit. Zeros are skipped, since new rows are zeroed. */
 static bool scatter(const struct group *group, size_t row_bytes, uint8_t *row, size_t count)
 {
 	for (size_t i = 0; i < count; i++, row += row_bytes) {
@@ -375,7 +375,7 @@ static void group_fields(struct group *group, struct table_shape shape, size_t f
 	}
 }
 
-/* Memory for the values of a group, which the caller frees; NULL: none. */
+/* Allocates the values of a group, which the caller frees; NULL: out of memory. */
 static uint64_t *group_begin(struct group *group, size_t count)
 {
 	uint64_t *values = reallocarray(NULL, count, GROUP * sizeof *values);
@@ -415,7 +415,7 @@ static void flush(struct source *in, struct group *group, size_t row_bytes, uint
 	group->count = 0;
 }
 
-/* The columns of a file, of which it may have more or fewer than we know. */
+/* Reads the columns of a file, which may have more or fewer than we know. */
 static void get_columns(struct source *in, struct table_shape shape, size_t columns, uint8_t *rows,
 			struct group *group, size_t count)
 {

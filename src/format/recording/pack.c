@@ -19,7 +19,7 @@ static void make_key(void)
 	key_status = pthread_key_create(&key, release);
 }
 
-/* NULL: there is none. */
+/* NULL: it could not be created. */
 static ZSTD_CCtx *context_of_thread(void)
 {
 	ZSTD_CCtx *context;

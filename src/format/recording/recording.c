@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recording as a file: a head, then chunks, each with checksums of its head and of its payload. doc: recording
+ * The recording as a file: a header, then chunks, each with checksums of its header and its payload. doc: recording
  *
- * Reading never fails on damage behind the file's head: a chunk whose payload is wrong is left out and counted, with
- * the chunks that need it; a chunk whose head is wrong ends the file, since its length means nothing. Memory for rows
- * is bounded by the bytes that are really there. Pure functions over memory of the caller; any thread.
+ * Reading never fails on damage after the file's header: a chunk with an invalid payload is left out and counted, with the
+ * chunks that depend on it; a chunk with an invalid header ends the file, since its length is unknown. Memory for rows is
+ * bounded by the bytes that really exist. Pure functions over memory of the caller; any thread.
  * Invariant: a process in the result has its process chunk, and every id in its rows is valid.
  */
 #include "format/recording/recording.h"
@@ -30,7 +30,7 @@ enum {
 };
 struct recording_head {
 	char magic[8];
-	uint32_t bytes; /* with the checksum that follows */
+	uint32_t bytes; /* including the checksum that follows */
 	uint16_t major, minor;
 	uint64_t compatible, incompatible;
 };
@@ -60,11 +60,11 @@ enum chunk_type {
 	CHUNK_TYPES,
 };
 enum chunk_flags {
-	CHUNK_ZSTD = 1,	    /* the payload is made of zstd frames */
+	CHUNK_ZSTD = 1,	    /* the payload consists of zstd frames */
 	CHUNK_REQUIRED = 2, /* a reader that does not know the type must refuse the file */
 };
 #define CHUNK_NO_PROCESS UINT32_MAX
-struct chunk_head { /* its checksum follows */
+struct chunk_head { /* followed by its checksum */
 	uint16_t type, flags;
 	uint32_t process;
 	uint64_t stored_bytes, raw_bytes, payload_hash;
@@ -78,7 +78,7 @@ _Static_assert(sizeof(struct chunk_head) == 32, "on-disk size");
 #define RAW_FACTOR 1024u
 #define RAW_MAX (1ull << 32)
 
-/* The chunks of one process in the order of the file. `needs` are the types whose rows its ids point into. */
+/* The chunks of one process in file order. `needs` are the types whose rows its ids refer to. */
 static const struct chunk_kind {
 	enum chunk_type type;
 	unsigned needs;
@@ -123,7 +123,7 @@ static uint64_t allowance_of(uint64_t stored_bytes)
 
 /* ---- writing ---- */
 
-/* Of the file, or of a chunk. */
+/* Writes a header of the file or of a chunk, with its checksum. */
 static void put_head(struct bytes *out, const void *head, size_t bytes)
 {
 	uint64_t hash = XXH64(head, bytes, 0);
@@ -132,7 +132,7 @@ static void put_head(struct bytes *out, const void *head, size_t bytes)
 	bytes_put(out, &hash, sizeof hash);
 }
 
-/* How many bytes of file a reader wants to see before it believes the payload. */
+/* The number of file bytes that a reader requires to accept the payload. */
 static uint64_t bytes_to_believe(const struct payload *payload)
 {
 	uint64_t cost = payload->cost_bytes, raw = payload->bytes.size;
@@ -143,7 +143,7 @@ static uint64_t bytes_to_believe(const struct payload *payload)
 	return MAX(for_cost, for_raw);
 }
 
-/* A zstd frame that unpacks to nothing: this pads what is regular beyond belief. */
+/* A zstd frame that decompresses to nothing: pads payloads whose compression ratio exceeds the reader's limit. */
 static void put_skippable(struct bytes *out, uint32_t bytes)
 {
 	const uint32_t head[] = { ZSTD_MAGIC_SKIPPABLE_START, bytes };
@@ -152,14 +152,14 @@ static void put_skippable(struct bytes *out, uint32_t bytes)
 	bytes_put_zeros(out, bytes);
 }
 
-/* A recording is written while somebody waits: slower levels spare 5 % of its bytes and take ten times as long. */
+/* The user waits for the recording: slower levels save 5 % of its bytes and take ten times as long. */
 enum {
 	LEVEL = 3,
-	/* A few numbers do not become shorter, and short processes have nothing else. */
+	/* Smaller payloads do not compress, and short processes have no others. */
 	PACKED_MIN = 128,
 };
 
-/* Appends the payload as zstd frames; leaves `out` empty if it is shorter as it is. */
+/* Appends the payload as zstd frames; leaves `out` empty if it is shorter uncompressed. */
 static void compress_payload(const struct payload *payload, struct bytes *out)
 {
 	const struct bytes *raw = &payload->bytes;
@@ -186,7 +186,7 @@ static void put_chunk(struct bytes *out, enum chunk_type type, uint32_t process,
 	compress_payload(payload, &packed);
 	if (packed.size == 0) {
 		stored = &payload->bytes;
-		/* What is behind a chunk's last table is read over. */
+		/* Readers ignore bytes after a chunk's last table. */
 		if (payload->bytes.size < bytes_to_believe(payload))
 			bytes_put_zeros(&payload->bytes,
 					bytes_to_believe(payload) - payload->bytes.size);
@@ -213,7 +213,7 @@ struct recording_writer {
 	uint64_t chunks;
 };
 
-/* The chunks of a process, each by itself: two threads take them in turn. */
+/* The chunks of a process are independent: two threads take them in turn. */
 struct chunks_job {
 	const struct process_rows *rows;
 	uint32_t process;
@@ -221,7 +221,7 @@ struct chunks_job {
 	struct bytes chunks[ARRAY_SIZE(kinds)];
 };
 
-/* Only bundled recordings have names, and only some programs tags and marks. */
+/* Optional chunks: most recordings have no names, tags, marks or unseen files. */
 static bool has_chunk(const struct process_rows *rows, enum chunk_type type)
 {
 	return (type != CHUNK_NAMES || rows->name_count > 0) &&
@@ -248,7 +248,7 @@ static void *put_chunks(void *context)
 }
 
 #define ROWS_FOR_TWO_BYTES                                                                         \
-	(UINT64_C(1) << 20) /* less is encoded before a second thread has begun */
+	(UINT64_C(1) << 20) /* less is encoded before a second thread has started */
 
 static void put_process(struct recording_writer *writer, const struct process_rows *rows)
 {
@@ -296,7 +296,7 @@ int recording_writer_add(struct recording_writer *writer, const struct process_r
 	if (writer->process_count >= PROCESSES_MAX)
 		return format_fail(error, "too many processes for one recording");
 	put_process(writer, rows);
-	return writer->out.failed ? format_fail(error, "no memory left for the recording") : 0;
+	return writer->out.failed ? format_fail(error, "out of memory") : 0;
 }
 
 const void *recording_writer_bytes(const struct recording_writer *writer, size_t *ret_length)
@@ -318,7 +318,7 @@ int recording_writer_finish(struct recording_writer *writer, const struct run_ro
 	put_chunk(&writer->out, CHUNK_END, CHUNK_NO_PROCESS, &payload);
 	bytes_release(&payload.bytes);
 	if (writer->out.failed)
-		return format_fail(error, "no memory left for the recording");
+		return format_fail(error, "out of memory");
 	*ret_bytes = writer->out.data;
 	*ret_length = writer->out.size;
 	writer->out = (struct bytes){ 0 };
@@ -329,7 +329,7 @@ int recording_encode(const struct recording *recording, void **ret_bytes, size_t
 		     struct format_error *error)
 {
 	struct recording_writer *writer = recording_writer_new();
-	int status = writer ? 0 : format_fail(error, "no memory left for the recording");
+	int status = writer ? 0 : format_fail(error, "out of memory");
 
 	for (size_t i = 0; i < recording->process_count && status == 0; i++)
 		status = recording_writer_add(writer, &recording->processes[i], error);
@@ -346,11 +346,11 @@ struct decoder {
 	struct cursor cursor;
 	struct recording recording;
 	unsigned *seen;	 /* for each process, a bit for each type that was read */
-	uint64_t chunks; /* that were whole, without the end */
+	uint64_t chunks; /* complete chunks before the end chunk */
 	struct format_error *error;
 };
 
-/* False: it is cut off. *ret_good: whether its checksum is right. */
+/* Reads a header. False: it is truncated. *ret_good: whether its checksum is correct. */
 static bool get_head(struct cursor *c, void *ret, size_t bytes, bool *ret_good)
 {
 	cursor_copy(c, ret, bytes);
@@ -368,9 +368,9 @@ static int get_recording_head(struct decoder *decoder)
 	    memcmp(c->at, RECORDING_MAGIC, sizeof head.magic) != 0)
 		return format_fail(decoder->error, "not a heapgauge recording");
 	if (!get_head(c, &head, sizeof head, &good))
-		return format_fail(decoder->error, "cut off within its head");
+		return format_fail(decoder->error, "truncated in its header");
 	if (!good)
-		return format_fail(decoder->error, "its head is damaged");
+		return format_fail(decoder->error, "its header is damaged");
 	/* Any minor is accepted. */
 	if (head.major != RECORDING_MAJOR)
 		return format_fail(decoder->error,
@@ -382,14 +382,14 @@ static int get_recording_head(struct decoder *decoder)
 			"uses a feature (0x%llx) that this version of heapgauge does not know",
 			(unsigned long long)head.incompatible);
 	if (head.bytes < HEAD_BYTES)
-		return format_fail(decoder->error, "its head is damaged");
+		return format_fail(decoder->error, "its header is damaged");
 	cursor_seek(c, head.bytes);
 	if (c->failed)
-		return format_fail(decoder->error, "cut off within its head");
+		return format_fail(decoder->error, "truncated in its header");
 	return 0;
 }
 
-/* Returns false if no whole chunk follows; the cursor then stays where it was. */
+/* Returns false if no complete chunk follows; the cursor is unchanged then. */
 static bool get_chunk_head(struct decoder *decoder, struct chunk_head *ret)
 {
 	struct cursor c = decoder->cursor;
@@ -407,7 +407,7 @@ static bool get_chunk_head(struct decoder *decoder, struct chunk_head *ret)
 	return true;
 }
 
-/* The payload, unpacked into malloc'd memory when *ret_owned is set. Returns false if it is damaged. */
+/* Returns the payload, decompressed into malloc'd memory if *ret_owned is set. False if it is damaged. */
 static bool get_payload(const struct chunk_head *head, struct span stored, struct span *ret,
 			uint8_t **ret_owned)
 {
@@ -436,7 +436,7 @@ static bool get_payload(const struct chunk_head *head, struct span stored, struc
 	return true;
 }
 
-/* Makes room for a process; they come in order. */
+/* Allocates a process; they come in order. */
 static bool add_process(struct decoder *decoder, uint32_t index)
 {
 	struct recording *recording = &decoder->recording;
@@ -461,8 +461,8 @@ static bool add_process(struct decoder *decoder, uint32_t index)
 	return true;
 }
 
-/* Releases what a reader that failed has filled in rows that were `before`: there all that it fills was zero, so that the
- * exclusive or of both holds nothing else. */
+/* Releases the fields that a failed reader has filled. They were zero in `before`, so the exclusive or of both contains nothing
+ * else. */
 static void release_filled(struct process_rows *rows, const struct process_rows *before)
 {
 	struct process_rows filled = *rows;
@@ -509,7 +509,7 @@ static bool get_run_chunk(struct decoder *decoder, struct source *source)
 	return !source->cursor.failed;
 }
 
-/* One chunk. Sets *ret_end at the end of the recording. Returns -1 if the whole file must be refused. */
+/* Reads one chunk. Sets *ret_end at the end of the recording. Returns -1 if the whole file must be refused. */
 static int get_chunk(struct decoder *decoder, const struct chunk_head *head, bool *ret_end)
 {
 	struct recording_warnings *warnings = &decoder->recording.warnings;
@@ -522,7 +522,7 @@ static int get_chunk(struct decoder *decoder, const struct chunk_head *head, boo
 		if (head->flags & CHUNK_REQUIRED)
 			return format_fail(
 				decoder->error,
-				"holds data (kind %u) that this version of heapgauge must know",
+				"holds data (kind %u) that this version of heapgauge cannot read",
 				head->type);
 		decoder->chunks++;
 		warnings->unknown_chunks++;
@@ -546,7 +546,7 @@ static int get_chunk(struct decoder *decoder, const struct chunk_head *head, boo
 	return 0;
 }
 
-/* A process without its process chunk is nobody: it goes, and the damage is already counted. */
+/* Drops processes without a process chunk; the damage is already counted. */
 static void drop_nameless(struct decoder *decoder)
 {
 	struct recording *recording = &decoder->recording;
@@ -590,7 +590,7 @@ static int get_all(struct decoder *decoder)
 	warnings->unfinished = !end;
 	drop_nameless(decoder);
 	if (fill_texts(&decoder->recording.run) < 0)
-		return format_fail(decoder->error, "no memory left");
+		return format_fail(decoder->error, "out of memory");
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recording (.hg): a head, then chunks. Each chunk has a type, the process it belongs to, a checksum and a zstd
- * payload. A file cut at any byte opens up to its last whole chunk; unknown optional chunks are skipped and counted. */
+/* The recording (.hg): a header, then chunks. Each chunk has a type, the process it belongs to, a checksum and a zstd payload.
+ * A file truncated at any byte opens up to its last complete chunk; unknown optional chunks are skipped and counted. */
 #ifndef FORMAT_RECORDING_RECORDING_H
 #define FORMAT_RECORDING_RECORDING_H
 
@@ -9,8 +9,8 @@
 
 /* Bad data does not fail an open: it is counted here and shown under every report. */
 struct recording_warnings {
-	uint64_t cut_bytes;	 /* after the last whole chunk */
-	uint64_t bad_chunks;	 /* checksum or content wrong: left out */
+	uint64_t cut_bytes;	 /* after the last complete chunk */
+	uint64_t bad_chunks;	 /* wrong checksum or content: left out */
 	uint64_t unknown_chunks; /* newer than this program: left out */
 	int unfinished;		 /* no end chunk: the collector did not finish */
 };
@@ -25,7 +25,7 @@ struct recording {
 /* Bytes of the rows of a process, without texts. */
 uint64_t process_rows_bytes(const struct process_rows *rows);
 
-/* `message` (may be NULL) gets a reason in words on failure. All return 0, or -1 with `ret` untouched. */
+/* On failure `message` (error may be NULL) gets the reason as text. All functions return 0, or -1 with `ret` unchanged. */
 struct format_error {
 	char message[256];
 };
@@ -39,14 +39,14 @@ void recording_release(struct recording *recording);
 int recording_encode(const struct recording *recording, void **ret_bytes, size_t *ret_length,
 		     struct format_error *error);
 
-/* The same process by process, so that only one at a time needs its rows in memory. add and finish return 0 or -1;
- * the bytes of finish are malloc'd and the caller's. */
+/* The same one process at a time, so that only its rows need to be in memory. add and finish return 0 or -1; finish returns
+ * malloc'd bytes that the caller frees. */
 struct recording_writer;
 struct recording_writer *recording_writer_new(void);
 void recording_writer_free(struct recording_writer *writer);
 int recording_writer_add(struct recording_writer *writer, const struct process_rows *rows,
 			 struct format_error *error);
-/* What was written so far, which is a recording without its end; valid until the next call. */
+/* The bytes written so far, which are a recording without its end; valid until the next call. */
 const void *recording_writer_bytes(const struct recording_writer *writer, size_t *ret_length);
 int recording_writer_finish(struct recording_writer *writer, const struct run_row *run,
 			    void **ret_bytes, size_t *ret_length, struct format_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ownership of rows: everything below a process_rows or a recording was malloc'd by whoever filled it (live_read,
- * the decoder, the collector) and goes here, once.
+ * Ownership of rows: everything in a process_rows or a recording was malloc'd by the code that filled it (live_read, the
+ * decoder, the collector) and is freed here, once.
  */
 #include "format/recording/rows.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile as plain rows: what a live profile is read into, what a recording holds and what it is decoded into.
- * The one shape that collect (writes) and model (reads) share. Ids are indices into the arrays of the same process.
- * A process_rows owns everything in it (malloc); process_rows_release frees it. */
+/* A profile as plain rows: what a live profile is read into, and what a recording encodes and decodes. The one data structure
+ * that collect (writes) and model (reads) share. Ids are indices into the arrays of the same process. A process_rows owns
+ * everything in it (malloc); process_rows_release frees it. */
 #ifndef FORMAT_RECORDING_ROWS_H
 #define FORMAT_RECORDING_ROWS_H
 
@@ -29,10 +29,10 @@ struct node_row {
 
 /* doc: chunk_tags. Row 0 is the root, no tag. */
 struct tag_row {
-	uint32_t parent; /* less than its own number */
-	uint32_t name;	 /* the first row of the same name: it owns the text */
+	uint32_t parent; /* less than its own index */
+	uint32_t name;	 /* the first row of the same name, which owns the text */
 	uint32_t kind;	 /* enum live_tag_kind */
-	/* POOL, below the root: how many had the name, and the most that was live in them */
+	/* POOL, below the root: number of pools with that name, and their maximum live bytes */
 	uint64_t pools, most_bytes;
 	char *text;
 };
@@ -45,11 +45,11 @@ struct visits_row {
 struct site_row {
 	uint32_t node, tag, kind;
 	uint64_t born_ns;
-	uint64_t interval; /* of sampling, in bytes; 0 = every block is recorded */
+	uint64_t interval; /* sampling interval in bytes; 0 = every block is recorded */
 };
 
-/* One bar of a distribution. Sizes: [low, high] requested bytes, low == high = exact size.
- * Lifetimes: [low, high) milliseconds; the first bar [0, 1) are those freed within a tick. */
+/* One bar of a distribution. Sizes: [low, high] requested bytes, low == high = exact size. Lifetimes: [low, high) milliseconds;
+ * the first bar [0, 1) counts blocks freed within a tick. */
 struct bar {
 	uint64_t low, high, count;
 };
@@ -60,7 +60,7 @@ struct site_counters_row {
 	uint32_t site, slot;
 	uint64_t calls, bytes, frees, freed_bytes;
 	int64_t peak_bytes, peak_blocks; /* at the process' peak */
-	uint64_t max_bytes;		 /* their own maximum */
+	uint64_t max_bytes;		 /* maximum of the site in this slot */
 	uint64_t temporary, slack, freed_slack;
 	uint64_t lifetime_ms_sum;
 	struct live_reallocs reallocs;		/* all zero: none */
@@ -79,7 +79,7 @@ struct age_row {
 struct thread_row {
 	uint32_t tid, slot;
 	uint64_t started_ns;
-	uint64_t calls, bytes, frees, freed_bytes, all_calls, all_bytes; /* as of a process */
+	uint64_t calls, bytes, frees, freed_bytes, all_calls, all_bytes; /* as in process_row */
 	char name[16];
 };
 
@@ -98,7 +98,7 @@ struct series_row {
 	uint64_t rss_bytes;
 	uint64_t threads;
 	uint64_t map_live_bytes;
-	uint64_t own_bytes; /* taken by the recorder */
+	uint64_t own_bytes; /* the recorder's memory */
 };
 
 /* doc: chunk_snapshots: live bytes and blocks of every site that changed since the snapshot before. */
@@ -111,7 +111,7 @@ struct snapshot_row {
 	uint64_t live_bytes, live_blocks, rss_bytes;
 	uint32_t sites_at, sites_count; /* in process_rows.snapshot_sites */
 	uint32_t
-		mark; /* the collector's: 1 + the mark that asked for it; 0 = none. Not in a file */
+		mark; /* collector only: 1 + the mark that requested it; 0 = none. It is not part of a file */
 };
 
 /* doc: chunk_marks: a moment that has a name. */
@@ -124,30 +124,30 @@ struct mark_row {
 
 /* doc: chunk_memory: where the memory was at one moment. Classes are resident bytes and add up to rss_bytes. */
 struct memory_row {
-	uint64_t at_ns;			  /* it and what follows are columns in this order */
-	uint64_t live_bytes, slack_bytes; /* requested, and usable beyond it */
-	uint64_t map_live_bytes;	  /* anonymous mappings of the program's own; virtual */
+	uint64_t at_ns;			  /* this and the following are columns in this order */
+	uint64_t live_bytes, slack_bytes; /* requested, and internal fragmentation */
+	uint64_t map_live_bytes;	  /* the program's own anonymous mappings; virtual */
 	uint64_t rss_bytes, swap_bytes;
 	uint64_t heap_bytes, anonymous_bytes, stack_bytes, file_bytes, shared_bytes, own_bytes;
 	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0 = none */
 	uint64_t sheet; /* 1: the parts below are known; 0: the block map could not be read */
 	/* Resident parts of heap and anonymous; with live + slack - untouched they add up to that. */
 	uint64_t mapped_bytes;	      /* by the program itself */
-	uint64_t held_bytes;	      /* the allocator's, beyond the usable live bytes */
-	uint64_t inherited_bytes;     /* there before a forked child's first own allocation */
-	uint64_t static_bytes;	      /* zeroed variables of modules */
-	uint64_t unrecorded_bytes;    /* explained by nothing that was recorded */
+	uint64_t held_bytes;	      /* allocator overhead: free or cached in the allocator */
+	uint64_t inherited_bytes;     /* from before a forked child's first own allocation */
+	uint64_t static_bytes;	      /* zero-initialized variables of modules */
+	uint64_t unrecorded_bytes;    /* not explained by anything recorded */
 	uint64_t untouched_bytes;     /* of live blocks, not resident */
-	uint64_t mapped_shared_bytes; /* by the program itself, of shared_bytes */
+	uint64_t mapped_shared_bytes; /* by the program itself, part of shared_bytes */
 	uint32_t
-		asked; /* the collector's: a snapshot with a name was taken with it. Not in a file */
+		asked; /* collector only: the row was read for a named snapshot. It is not part of a file */
 };
 
 /* doc: chunk_unseen: a file that the process had loaded, and what in it may hide memory from the recorder. */
 struct unseen_row {
 	char *path;
 	uint64_t found;	       /* bits of enum unseen */
-	uint64_t zeroed_bytes; /* static data that is in no file: anonymous, but no allocation */
+	uint64_t zeroed_bytes; /* zero-initialized static data: anonymous, but not allocated */
 };
 
 /* doc: chunk_names: what a frame is called. Rows ascend by frame; several of one frame are what was inlined there,
@@ -155,12 +155,12 @@ struct unseen_row {
 struct name_row {
 	uint32_t frame;
 	uint32_t
-		function; /* as the linker has it, or as it is written where there is no such name */
+		function; /* linkage (mangled) name, or the name in the source if there is no linkage name */
 	uint32_t file, line; /* 0 = unknown */
 	uint32_t inlined;    /* 1: into the next row */
-	uint32_t arguments;  /* types that the function's name has only letters for, as "<u8>" */
+	uint32_t arguments;  /* types of generic parameters that the name abbreviates, as "<u8>" */
 };
-/* One line of a source file; by file, then by line. */
+/* One line of a source file; sorted by file, then by line. */
 struct source_row {
 	uint32_t file, line, text;
 };
@@ -170,8 +170,8 @@ enum process_end {
 	END_EXIT = 1,
 	END_SIGNAL = 2,
 	END_KILLED = 3,	 /* SIGKILL */
-	END_EXEC = 4,	 /* it became another program */
-	END_UNKNOWN = 5, /* it ended; how is not known */
+	END_EXEC = 4,	 /* it called exec */
+	END_UNKNOWN = 5, /* it ended with an unknown status */
 };
 
 /* doc: chunk_process */
@@ -180,14 +180,14 @@ struct process_row {
 	uint32_t mode; /* enum live_mode */
 	uint32_t end;  /* enum process_end */
 	uint32_t
-		exit_code; /* END_EXIT: status; END_SIGNAL, END_KILLED: the signal's number; else 0 */
-	uint32_t rank;	   /* in a parallel job, + 1; 0 = none */
-	uint32_t uid;	   /* effective, + 1; 0 = not known */
+		exit_code; /* END_EXIT: exit status; END_SIGNAL, END_KILLED: the signal's number; else 0 */
+	uint32_t rank;		    /* in a parallel job, + 1; 0 = none */
+	uint32_t uid;		    /* effective, + 1; 0 = unknown */
 	uint64_t started_real_ns;   /* CLOCK_REALTIME */
-	uint64_t started_offset_ns; /* after the start of the recording */
+	uint64_t started_offset_ns; /* since the start of the recording */
 	uint64_t duration_ns;
 	uint64_t calls, bytes, frees, freed_bytes, temporary, slack, freed_slack; /* heap */
-	uint64_t all_calls, all_bytes; /* counted, never estimates; 0: not known */
+	uint64_t all_calls, all_bytes; /* counted, never estimated; 0: unknown */
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes, map_peak_bytes;
 	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes;
 	uint64_t peak_rss_bytes;
@@ -197,7 +197,7 @@ struct process_row {
 	char *command; /* argv joined by spaces */
 	char *exe;     /* path of the executable */
 	char *allocator;
-	char *linked_in; /* the allocator in the executable itself, whose calls do not pass the recorder; NULL: none */
+	char *linked_in; /* allocator inside the executable, whose calls bypass the recorder; NULL: none */
 };
 
 struct process_rows {
@@ -205,7 +205,7 @@ struct process_rows {
 	struct module_row *modules;
 	uint64_t *frames;
 	struct node_row *nodes;
-	struct tag_row *tags; /* NULL if the program never named anything */
+	struct tag_row *tags; /* NULL if the program uses no tags */
 	struct visits_row *visits;
 	struct site_row *sites;
 	struct site_counters_row *site_counters;
@@ -219,9 +219,9 @@ struct process_rows {
 	struct mark_row *marks;
 	struct memory_row *memory;
 	struct unseen_row *unseen;
-	struct name_row *names; /* none, unless the recording was bundled */
+	struct name_row *names; /* none, unless bundled or of Python frames */
 	struct source_row *sources;
-	char *texts; /* of names and sources, each ended by a NUL; the first is empty */
+	char *texts; /* of names and sources, each NUL-terminated; the first is empty */
 	size_t module_count, frame_count, node_count, tag_count, visits_count, site_count,
 		site_counters_count, bar_count, age_count, thread_count, remote_frees_count,
 		series_count, snapshot_count, snapshot_site_count, mark_count, memory_count,
@@ -229,19 +229,19 @@ struct process_rows {
 };
 void process_rows_release(struct process_rows *rows);
 
-/* Processes that were not recorded: of one program, for one reason. */
+/* Processes that were not recorded: one program, one reason. */
 struct missed_row {
 	uint32_t reason; /* enum missed_reason */
 	uint64_t count;
-	char *path; /* of the program; "" = not known */
+	char *path; /* of the program; "" = unknown */
 };
 
 /* doc: chunk_run: about the whole recording. */
 struct run_row {
 	uint64_t started_real_ns, duration_ns;
-	uint64_t peak_bytes, peak_at_ns; /* of all processes together, at one moment */
+	uint64_t peak_bytes, peak_at_ns; /* combined peak of all processes */
 	uint64_t
-		peak_bound_bytes; /* 0 = exact: one process; else what sampling the sum may have missed is unknown */
+		peak_bound_bytes; /* the combined peak may be higher by up to this: the series has only some points in time; 0 = exact */
 	char *host, *kernel, *version, *command;
 	struct missed_row *missed;
 	size_t missed_count;

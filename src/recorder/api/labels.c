@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels as tags.
  *
- * Owns: how many values each key has had. A program that labels by something unbounded (a request's number) would make a
- * site for each stack and request: from the LABEL_VALUES-th value of a key on, new ones are "other", and counted.
+ * Owns: the number of values per key. A program that labels by something unbounded (a request number) would create a site
+ * per stack and request: after LABEL_VALUES values of a key, new ones become "other", and are counted.
  *
- * Labels lie side by side: below a scope comes the first, below that the second, each key once. So setting one again makes
- * the same tag, whatever was set in between. Below another scope they begin anew, and hide those above; one that was taken
- * away there is there with an empty value. */
+ * Labels form a chain below a scope: the first one, below it the second, each key once. Setting a label again yields the
+ * same tag, whatever was set in between. Below an inner scope a new chain starts and hides the outer labels; a label that
+ * is removed there appears with an empty value. */
 #include "recorder/api/labels.h"
 
 #include "base/hash.h"
@@ -14,9 +14,9 @@
 
 enum { LABEL_KEYS = 64, LABEL_VALUES = 1024, LABELS = 8 };
 
-/* As many as there are keys, in the order of their first value; atomics. */
+/* One entry per key, in the order of their first value; atomics. */
 static PROCESS_STATE struct {
-	uint64_t key; /* its hash; 0 = none from here on */
+	uint64_t key; /* its hash; 0 = end of the list */
 	uint32_t values;
 } keys[LABEL_KEYS];
 
@@ -28,7 +28,7 @@ void labels_reset(void)
 	}
 }
 
-/* How many values the key has had; NULL: there are too many keys. */
+/* The number of values of a key; NULL: too many keys. */
 static uint32_t *values_of(const char *key)
 {
 	uint64_t hash = 1;
@@ -46,7 +46,7 @@ static uint32_t *values_of(const char *key)
 	return NULL;
 }
 
-/* Whether the key may have one more value. */
+/* True if the key may have one more value. */
 static bool may_have_more(const char *key)
 {
 	uint32_t *values = values_of(key);
@@ -55,7 +55,7 @@ static bool may_have_more(const char *key)
 	       __atomic_fetch_add(values, 1, __ATOMIC_RELAXED) < LABEL_VALUES;
 }
 
-/* "key=value", as much of it as a tag may have. */
+/* Writes "key=value", truncated to the length of a tag. */
 static void join(char *to, const char *key, const char *value)
 {
 	uint32_t n = 0;
@@ -68,8 +68,7 @@ static void join(char *to, const char *key, const char *value)
 	to[n] = 0;
 }
 
-/* 0 = no memory. */
-static uint32_t name_of(struct slot *slot, const char *key, const char *value)
+uint32_t labels_name(struct slot *slot, const char *key, const char *value)
 {
 	char text[LIVE_TAG_TEXT_MAX + 1];
 
@@ -97,7 +96,7 @@ static bool has_key(uint32_t tag, const char *key)
 	       text[i] == '=';
 }
 
-/* Whether a tag or one above it has the key. */
+/* True if a tag or one of its ancestors has the key. */
 static bool is_labelled(uint32_t tag, const char *key)
 {
 	while (tag != 0 && !has_key(tag, key))
@@ -112,10 +111,10 @@ bool labels_with(struct slot *slot, uint32_t *tag, const char *key, const char *
 	for (; at != 0 && count < LABELS && memory_tag(at)->kind == LIVE_TAG_LABEL;
 	     at = memory_tag(at)->parent)
 		label[count++] = at;
-	/* What is not set, or taken away where it was set, needs no tag. */
+	/* A label that is not set, or is removed where it was set, needs no tag. */
 	bool set = value != NULL && *value, hides = !set && is_labelled(at, key);
 
-	if ((set || hides) && (name = name_of(slot, key, set ? value : "")) == 0)
+	if ((set || hides) && (name = labels_name(slot, key, set ? value : "")) == 0)
 		return false;
 	for (bool placed = false; count > 0 || (name != 0 && !placed);) {
 		bool same = count == 0 || has_key(label[count - 1], key);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The blocks of pools.
  *
- * Owns: the pools and their tables of blocks, in scratch memory, and the counters of each name in LIVE_POOL. A table is by
- * the block's address and is of one pool alone: the first block of an arena has the address of the malloc block below it, and
- * a pool inside another one's block has that one's. Blocks may be packed as closely as the program likes, so this is a hash
- * table and no map of the address space. Four tables for each pool, with a lock each.
+ * Owns: the pools and their tables of blocks, in scratch memory, and the counters of each name in LIVE_POOL. Tables are keyed by
+ * the block's address and belong to one pool: the first block of an arena has the address of the malloc block below it, and a pool
+ * inside another pool's block shares its address. Blocks may be packed arbitrarily closely, so this is a hash table and not a map
+ * of the address space. Each pool has four tables with a lock each. Pools known to do none of this use words for their small blocks
+ * (pool_words.h).
  *
- * A table that was outgrown empties itself into the next one a little with each operation, so that the lock is never held for
- * long. Then, and when its pool is emptied, it is used again: an arena for each request costs what the largest number of
- * them at one time needs.
+ * An outgrown table is moved to the next one incrementally, a few entries per operation, so that the lock is never held for long.
+ * After that, and when its pool is cleared, it is reused: an arena per request costs only what the largest number of simultaneous
+ * arenas needs.
  *
- * A free that does not get the lock is done by whoever gets it next (deferred_frees.h). */
+ * If a free cannot get the lock, the next owner of the lock does it (deferred_frees.h). */
 #include "recorder/api/pools.h"
 
 #include "base/hash.h"
@@ -18,51 +19,52 @@
 #include "recorder/counters/deferred_frees.h"
 #include "recorder/lock.h"
 #include "recorder/process/startup.h"
+#include "recorder/api/pool_words.h"
 #include "recorder/api/tags.h"
 #include "recorder/counters/sites.h"
 
 enum {
 	SHARDS = 4,
-	FIRST_SHIFT = 5, /* places of a first table */
+	FIRST_SHIFT = 5, /* log2 of the first table's size */
 	SHIFTS = 32,
 	PAGE_POOLS = 64,
 	PAGES = 1 << 12,
 	TRIES = 3,
-	STEP = 8, /* places of an outgrown table that are emptied with each operation */
+	STEP = 8, /* entries of an outgrown table that are examined per operation */
 };
 
 struct blocks_table {
 	uint32_t shift, used;
-	struct pool_block at[]; /* address 0 = an empty place */
+	struct pool_block at[]; /* address 0 = empty */
 };
 
 struct shard {
 	struct lock lock;
-	uint32_t emptied; /* up to which place of `old` */
+	uint32_t emptied; /* next entry of `old` to move */
 	struct blocks_table *table;
-	struct blocks_table *old; /* what is left of the one before; NULL = nothing */
+	struct blocks_table *old; /* the rest of the outgrown table; NULL = none */
 };
 
 struct pool {
 	struct shard shard[SHARDS];
 	bool ended;
-	uint32_t next; /* number of another one that has ended */
+	uint32_t next; /* number of the next ended pool in the free list */
 };
 
 static struct pool *pages[PAGES];
 static PROCESS_STATE uint32_t
-	made; /* numbers given out; goes on in a fork's child, which has the handles */
-/* Under the lock: */
+	made; /* numbers handed out; kept in a forked child, which has the handles */
+/* Protected by spare_lock: */
 static PROCESS_STATE struct lock spare_lock;
 static PROCESS_STATE uint32_t spare_pool;
 static PROCESS_STATE struct blocks_table
-	*spare_table[SHIFTS]; /* the next one's address is in its first place */
+	*spare_table[SHIFTS]; /* free lists; at[0].address is the next table */
 static PROCESS_STATE struct deferred_frees
-	late; /* the address of a block, or key_of_shard; and the pool */
+	late; /* key: the address of a block, or key_of_shard; value: the pool */
 
 void pools_reset(void)
 {
-	/* Numbers are given out in turn: the pages behind the last one were never touched. */
+	/* Numbers are handed out in sequence: pages after the last one were never touched. */
 	for (uint32_t i = 0; i < MIN((made + PAGE_POOLS - 1) / PAGE_POOLS, (uint32_t)PAGES); i++)
 		pages[i] = NULL;
 	for (int i = 0; i < SHIFTS; i++)
@@ -70,11 +72,12 @@ void pools_reset(void)
 	spare_lock = (struct lock){ 0 };
 	spare_pool = 0;
 	deferred_frees_reset(&late);
+	pool_words_reset();
 }
 
 /* ---- tables ---- */
 
-/* An empty table; NULL: no memory. */
+/* Returns an empty table; NULL: no memory. */
 static struct blocks_table *table_make(struct slot *slot, uint32_t shift)
 {
 	struct blocks_table *table = NULL;
@@ -118,7 +121,7 @@ static uint32_t table_used(const struct blocks_table *table)
 	return table != NULL ? table->used : 0;
 }
 
-/* The place of an address, or the empty one where it would be. */
+/* Returns the entry of an address, or the empty one where it would go. */
 static struct pool_block *place_of(struct blocks_table *table, uintptr_t address)
 {
 	uint64_t mask = table_places(table) - 1, i = hash_mix(address);
@@ -135,7 +138,7 @@ static void table_erase(struct blocks_table *table, struct pool_block *place)
 	for (uint64_t i = (hole + 1) & mask; table->at[i].address != 0; i = (i + 1) & mask) {
 		uint64_t wanted = hash_mix(table->at[i].address);
 
-		/* Whoever is as far from where it belongs as the hole lies behind it may go there. */
+		/* An entry may move to the hole if its home position is not after the hole. */
 		if (((i - wanted) & mask) >= ((i - hole) & mask)) {
 			table->at[hole] = table->at[i];
 			hole = i;
@@ -145,7 +148,7 @@ static void table_erase(struct blocks_table *table, struct pool_block *place)
 	table->used--;
 }
 
-/* Takes a block out of a table, which may be none; false: it is not there. */
+/* Removes a block from a table, which may be NULL; false: not there. */
 static bool table_take(struct blocks_table *table, uintptr_t address, struct pool_block *ret)
 {
 	struct pool_block *place = table != NULL ? place_of(table, address) : NULL;
@@ -157,8 +160,8 @@ static bool table_take(struct blocks_table *table, uintptr_t address, struct poo
 	return true;
 }
 
-/* Counts what is there: a hook that was left while blocks were moved about has left some of them twice. With fewer counted
- * than there are, the table would fill up and a search in it never end. */
+/* Recounts the entries: a hook abandoned while moving entries may have left some twice. With too low a count, the table would fill
+ * up and a search would never end. */
 static void table_recount(struct blocks_table *table)
 {
 	uint32_t filled = 0;
@@ -169,7 +172,7 @@ static void table_recount(struct blocks_table *table)
 		table->used = filled;
 }
 
-/* What a hook that was left without its end may hold. */
+/* Releases the locks that an abandoned hook may hold. */
 void pools_recover(struct slot *slot)
 {
 	struct lock *lock = slot->pool_lock;
@@ -185,14 +188,14 @@ void pools_recover(struct slot *slot)
 
 /* ---- shards, under their lock ---- */
 
-/* Whether one more would fill more than three quarters. */
+/* True if one more entry would exceed three quarters. */
 static bool shard_is_tight(const struct shard *shard)
 {
 	return shard->table == NULL ||
 	       shard->table->used + table_used(shard->old) + 1 > table_places(shard->table) / 4 * 3;
 }
 
-/* A larger table takes the place of one that was outgrown. False: that one is still not empty, or another thread was faster. */
+/* Replaces an outgrown table by a larger one. False: the previous one is not empty yet, or another thread was faster. */
 static bool shard_grow(struct shard *shard, struct blocks_table *larger)
 {
 	if (shard->old != NULL || !shard_is_tight(shard) ||
@@ -204,16 +207,16 @@ static bool shard_grow(struct shard *shard, struct blocks_table *larger)
 	return true;
 }
 
-/* Goes on with emptying what was outgrown. Returns it once it is empty, else NULL. */
+/* Continues to empty the outgrown table. Returns it once it is empty, else NULL. */
 static NOINLINE struct blocks_table *shard_step(struct shard *shard)
 {
 	struct blocks_table *old = shard->old;
 
-	if (old == shard->table) { /* a hook was left in shard_grow */
+	if (old == shard->table) { /* a hook was abandoned in shard_grow */
 		shard->old = NULL;
 		return NULL;
 	}
-	/* Twice around, in case that a hook was left between counting a block and entering it. */
+	/* At most two passes, in case a hook was abandoned between counting a block and storing it. */
 	for (int i = 0; i < STEP && old->used > 0 && shard->emptied >> old->shift < 2; i++) {
 		struct pool_block *from = &old->at[shard->emptied & (table_places(old) - 1)];
 
@@ -223,10 +226,10 @@ static NOINLINE struct blocks_table *shard_step(struct shard *shard)
 		}
 		struct pool_block *to = place_of(shard->table, from->address);
 
-		shard->table->used += to->address == 0; /* first, as in table_put */
+		shard->table->used += to->address == 0; /* count first, as in table_put */
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		*to = *from;
-		table_erase(old, from); /* another one may have come here */
+		table_erase(old, from); /* moves another entry here, perhaps */
 	}
 	if (old->used > 0 && shard->emptied >> old->shift < 2)
 		return NULL;
@@ -234,7 +237,7 @@ static NOINLINE struct blocks_table *shard_step(struct shard *shard)
 	return old;
 }
 
-/* Takes a block out; false: it is not there. */
+/* Removes a block; false: not there. */
 static bool shard_erase(struct shard *shard, uintptr_t address, struct pool_block *ret)
 {
 	bool there = table_take(shard->table, address, ret);
@@ -242,7 +245,7 @@ static bool shard_erase(struct shard *shard, uintptr_t address, struct pool_bloc
 	return (UNLIKELY(shard->old != NULL) && table_take(shard->old, address, ret)) || there;
 }
 
-/* Enters a block where there is room. ret_old: one that was still there. */
+/* Inserts a block if there is room. ret_old: an entry that was still there. */
 static bool shard_enter(struct shard *shard, const struct pool_block *block,
 			struct pool_block *ret_old)
 {
@@ -254,7 +257,7 @@ static bool shard_enter(struct shard *shard, const struct pool_block *block,
 
 	if (place->address != 0)
 		*ret_old = *place;
-	shard->table->used += place->address == 0; /* first, as in table_put */
+	shard->table->used += place->address == 0; /* count first, as in table_put */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*place = *block;
 	return true;
@@ -269,7 +272,7 @@ static void give_lock(struct slot *slot, struct shard *shard)
 	slot->pool_lock = NULL;
 }
 
-/* The key of a late end that is the end of all blocks of a shard. No block has such an address. */
+/* Key of a deferred free that ends all blocks of a shard. No block has such an address. */
 static uint64_t key_of_shard(const struct pool *pool, const struct shard *shard)
 {
 	return (uint64_t)(shard - pool->shard) + 1;
@@ -281,8 +284,8 @@ static struct shard *shard_of(struct pool *pool, uintptr_t address)
 }
 _Static_assert(SHARDS == 1 << 2, "what shard_of shifts by");
 
-/* The next end that is late in a shard, taken from the list; false: there is none. The pool's number may be another one's by
- * now, but nothing has been entered since. */
+/* Takes the next deferred free of a shard from the list; false: none. Another
+ * pool may have the number by now, but nothing was inserted since. */
 static bool take_late(uint64_t handle, struct pool *pool, const struct shard *shard,
 		      struct deferred_free *ret)
 {
@@ -307,7 +310,7 @@ static void end_all(struct slot *slot, uint64_t handle, struct blocks_table *tab
 		table_drop(slot, table);
 }
 
-/* Ends all blocks of a shard whose lock is held, and gives that back. */
+/* Ends all blocks of a shard whose lock is held, and releases the lock. */
 static void clear_and_give(struct slot *slot, uint64_t handle, struct shard *shard)
 {
 	struct blocks_table *table = shard->table, *old = shard->old;
@@ -327,8 +330,7 @@ static bool take_lock_once(struct slot *slot, struct shard *shard)
 	return lock_take(&shard->lock, slot->id);
 }
 
-/* Catches up on what is late in a shard whose lock is held. That lock is given back and taken again; false: it was not to be
- * had again. */
+/* Does the deferred frees of a shard whose lock is held. Releases the lock and takes it again; false: could not take it again. */
 static COLD bool catch_up(struct slot *slot, uint64_t handle, struct pool *pool,
 			  struct shard *shard)
 {
@@ -351,7 +353,7 @@ static COLD bool catch_up(struct slot *slot, uint64_t handle, struct pool *pool,
 	return true;
 }
 
-/* Takes the lock of a shard in which no end is late. */
+/* Takes the lock of a shard, after its deferred frees are done. */
 static inline bool take_lock(struct slot *slot, uint64_t handle, struct pool *pool,
 			     struct shard *shard)
 {
@@ -359,7 +361,7 @@ static inline bool take_lock(struct slot *slot, uint64_t handle, struct pool *po
 	       (deferred_frees_is_empty(&late) || catch_up(slot, handle, pool, shard));
 }
 
-/* Every block is where a lookup finds it. Under the lock. */
+/* Checks that a lookup finds every block. Under the lock. */
 static void check_blocks(struct blocks_table *table)
 {
 	uint32_t filled = 0;
@@ -383,7 +385,7 @@ static void check_blocks(struct blocks_table *table)
 
 static void check_shard(struct shard *shard)
 {
-	static struct check_pace pace; /* of all of them: it need not be exact */
+	static struct check_pace pace; /* shared by all: it need not be exact */
 
 	if (!check_is_due(&pace))
 		return;
@@ -394,7 +396,7 @@ static void check_shard(struct shard *shard)
 	check_done(&pace, table_places(shard->table));
 }
 
-/* Gives the lock back after an operation, and goes on with what was outgrown. */
+/* Releases the lock after an operation, and continues to empty the outgrown table. */
 static inline void give_lock_after(struct slot *slot, struct shard *shard)
 {
 	struct blocks_table *empty = UNLIKELY(shard->old != NULL) ? shard_step(shard) : NULL;
@@ -406,7 +408,7 @@ static inline void give_lock_after(struct slot *slot, struct shard *shard)
 		table_drop(slot, empty);
 }
 
-/* Enters a block, with memory that is allocated without the lock. False: no memory, or the lock could not be taken. */
+/* Inserts a block; allocates memory without the lock. False: no memory, or could not take the lock. */
 static bool shard_put(struct slot *slot, uint64_t handle, struct pool *pool,
 		      const struct pool_block *block, struct pool_block *ret_old)
 {
@@ -452,10 +454,15 @@ static uint32_t name_of(uint64_t handle)
 	return (uint32_t)(handle >> 32);
 }
 
-/* NULL: no pool of this process'. */
+static uint32_t number_of(uint64_t handle)
+{
+	return (uint32_t)handle & ~POOL_HAS_WORDS;
+}
+
+/* NULL: not a pool of this process. */
 static struct pool *pool_of(uint64_t handle)
 {
-	uint32_t number = (uint32_t)handle, name = name_of(handle);
+	uint32_t number = number_of(handle), name = name_of(handle);
 
 	if (number == 0 || number > PAGES * PAGE_POOLS ||
 	    number > __atomic_load_n(&made, __ATOMIC_RELAXED) || name == 0 ||
@@ -466,7 +473,7 @@ static struct pool *pool_of(uint64_t handle)
 	return page != NULL ? &page[(number - 1) % PAGE_POOLS] : NULL;
 }
 
-/* The counters of a name, shared by all pools that have it; NULL: no memory. */
+/* The counters of a name, shared by all pools with that name; NULL: no memory. */
 static struct live_pool *pool_counters_of(uint32_t name)
 {
 	uint32_t *place = &memory_tag(name)->pool;
@@ -503,7 +510,7 @@ static uint32_t number_new(struct slot *slot)
 	if (__atomic_load_n(&spare_pool, __ATOMIC_RELAXED) != 0 &&
 	    lock_take(&spare_lock, slot->id)) {
 		number = spare_pool;
-		if (number != 0) /* its page is there */
+		if (number != 0) /* its page exists */
 			spare_pool =
 				pages[(number - 1) / PAGE_POOLS][(number - 1) % PAGE_POOLS].next;
 		lock_give(&spare_lock);
@@ -513,11 +520,11 @@ static uint32_t number_new(struct slot *slot)
 	return number;
 }
 
-uint64_t pools_make(struct slot *slot, const char *name)
+uint64_t pools_make(struct slot *slot, const char *name, bool has_words)
 {
 	uint32_t tag = name != NULL ? tags_name(slot, LIVE_TAG_POOL, name) : 0;
 	uint32_t number = tag != 0 ? number_new(slot) : 0;
-	uint64_t handle = (uint64_t)tag << 32 | number;
+	uint64_t handle = (uint64_t)tag << 32 | (has_words ? POOL_HAS_WORDS : 0) | number;
 	struct pool *pool = pool_of(handle);
 
 	if (pool == NULL) {
@@ -577,7 +584,7 @@ void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *
 	count_name(name_of(pool), -(int64_t)(block->bytes * weight));
 }
 
-/* The site counters for a block as the mode says; 0: none. */
+/* Returns the site counters for a block according to the recording mode; 0: none. */
 static uint32_t counters_for(struct slot *slot, uint64_t pool, uint64_t bytes,
 			     uint64_t *ret_interval, const uintptr_t *frame)
 {
@@ -597,7 +604,17 @@ static uint32_t counters_for(struct slot *slot, uint64_t pool, uint64_t bytes,
 					     : sites_counters_of_interval(slot, id, *ret_interval);
 }
 
-static bool enter_block(struct slot *slot, uint64_t handle, const struct pool_block *block)
+/* Ends a block that was still at an address, if there was one: its free was missed. */
+static void end_missed(struct slot *slot, uint64_t handle, const struct pool_block *old)
+{
+	if (LIKELY(old->address == 0))
+		return;
+	health_add(HEALTH_repaired_blocks);
+	pools_end_block(slot, handle, old);
+}
+
+/* Enters a block into the pool's tables. False: no memory, or no lock in time. */
+static bool enter_table(struct slot *slot, uint64_t handle, const struct pool_block *block)
 {
 	struct pool *pool = pool_of(handle);
 	struct pool_block old = { 0 };
@@ -606,14 +623,24 @@ static bool enter_block(struct slot *slot, uint64_t handle, const struct pool_bl
 		health_add(HEALTH_untracked_blocks);
 		return false;
 	}
-	if (old.address != 0) {
-		health_add(HEALTH_repaired_blocks);
-		pools_end_block(slot, handle, &old);
-	}
+	end_missed(slot, handle, &old);
 	return true;
 }
 
-/* As pools_add. ret_weight: how many blocks it stands for. */
+static bool enter_block(struct slot *slot, uint64_t handle, const struct pool_block *block)
+{
+	struct pool_block old = { 0 };
+	bool has_words = handle & POOL_HAS_WORDS;
+	bool entered = has_words && LIKELY(pool_words_put(slot, block, &old));
+
+	/* Also if it has no word of its own: its free would find that of the block before. */
+	if (has_words && !entered)
+		pool_words_take(slot, block->address, &old);
+	end_missed(slot, handle, &old);
+	return entered || enter_table(slot, handle, block);
+}
+
+/* pools_add. ret_weight: the number of blocks it represents. */
 static uint32_t add_block(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t bytes,
 			  const uintptr_t *frame, uint64_t *ret_weight)
 {
@@ -641,7 +668,7 @@ static uint32_t add_block(struct slot *slot, uint64_t pool, uintptr_t address, u
 		}
 	}
 	if (!enter_block(slot, pool, &block))
-		return 0; /* its end would not be found */
+		return 0; /* its free would not be found */
 	account_pool_block(counters, name_of(pool), bytes, *ret_weight);
 	if (samples != NULL)
 		sample_add_allocation(samples, bytes, exact_weight);
@@ -659,9 +686,12 @@ uint32_t pools_add(struct slot *slot, uint64_t pool, uintptr_t address, uint64_t
 struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t address,
 			     bool may_be_unknown)
 {
+	struct pool_block block = { 0 };
+
+	if (handle & POOL_HAS_WORDS && LIKELY(pool_words_take(slot, address, &block)))
+		return block;
 	struct pool *pool = pool_of(handle);
 	struct shard *shard = pool != NULL ? shard_of(pool, address) : NULL;
-	struct pool_block block = { 0 };
 	bool there = false;
 
 	if (shard != NULL && !take_lock(slot, handle, pool, shard)) {
@@ -700,75 +730,13 @@ static void clear_shard(struct slot *slot, uint64_t handle, struct pool *pool, s
 		deferred_frees_add(&late, key_of_shard(pool, shard), handle);
 }
 
-/* ---- what programs call ---- */
-
-struct slot *pools_begin(const uintptr_t *frame)
-{
-	struct slot *slot = hook_enter(frame);
-
-	if (slot == NULL)
-		return NULL;
-	hook_record(frame);
-	return slot;
-}
-
-uint64_t pool_new(const char *name)
-{
-	struct slot *slot = pools_begin(HOOK_FRAME());
-
-	if (slot == NULL)
-		return 0;
-	uint64_t handle = pools_make(slot, name);
-
-	hook_leave();
-	return handle;
-}
-
-void pool_alloc(uint64_t pool, const void *address, size_t bytes)
-{
-	const uintptr_t *frame = HOOK_FRAME();
-	struct slot *slot = pools_begin(frame);
-
-	if (slot == NULL)
-		return;
-	pools_add(slot, pool, (uintptr_t)address, bytes, frame);
-	hook_leave();
-}
-
-void pool_resize(uint64_t pool, const void *old, const void *address, size_t bytes)
-{
-	const uintptr_t *frame = HOOK_FRAME();
-	struct slot *slot = pools_begin(frame);
-	struct pool_block block = { 0 };
-
-	if (slot == NULL)
-		return;
-	if (old != NULL)
-		block = pools_take(slot, pool, (uintptr_t)old, false);
-	pools_moved(slot, pool, &block, (uintptr_t)address, bytes, frame);
-	hook_leave();
-}
-
-void pool_free(uint64_t pool, const void *address)
-{
-	struct slot *slot = address != NULL ? pools_begin(HOOK_FRAME()) : NULL;
-
-	if (slot == NULL)
-		return;
-	struct pool_block block = pools_take(slot, pool, (uintptr_t)address, false);
-
-	if (block.counters != 0)
-		pools_end_block(slot, pool, &block);
-	hook_leave();
-}
-
 void pool_clear(uint64_t handle, int end)
 {
 	struct slot *slot = pools_begin(HOOK_FRAME());
 
 	if (slot == NULL)
 		return;
-	struct pool *pool = pool_of(handle);
+	struct pool *pool = pool_of(pools_given(handle));
 
 	for (int i = 0; pool != NULL && i < SHARDS; i++)
 		clear_shard(slot, handle, pool, &pool->shard[i]);
@@ -776,7 +744,7 @@ void pool_clear(uint64_t handle, int end)
 		if (!pool->ended) {
 			pool->ended = true;
 			pool->next = spare_pool;
-			spare_pool = (uint32_t)handle;
+			spare_pool = number_of(handle);
 		}
 		lock_give(&spare_lock);
 	}

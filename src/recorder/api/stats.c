@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over site counters, for the program. Everything is in the profile already: totals in the slots, the rest in the site counters,
- * each with one writer, so that reading needs no lock and disturbs nobody. Frees are read before the allocations that they
- * end: what is live is never negative.
+/* Sums over site counters, for the program. The profile has everything already: totals in the slots, the rest in the site counters,
+ * each with one writer, so that reading needs no lock and disturbs nobody. Frees are read before their allocations: live values are
+ * never negative.
  *
- * Owns: room for one sum for each site, in scratch memory, under stats_lock; it grows with their number and stays. */
+ * Owns: an array of sums per site, in scratch memory, under stats_lock; it grows with the sites and is never freed. */
 #include "recorder/api/stats.h"
 
 #include "recorder/sampling/mode.h"
@@ -12,7 +12,7 @@
 enum { MORE_SITES = 1024 };
 
 static PROCESS_STATE struct lock stats_lock;
-static PROCESS_STATE struct hg_numbers *sums; /* by site */
+static PROCESS_STATE struct hg_numbers *sums; /* indexed by site */
 static PROCESS_STATE uint64_t sums_room;
 
 void stats_reset(void)
@@ -32,14 +32,14 @@ static uint64_t load(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-/* Once all is summed up. */
+/* Computes the live values; call last. */
 static void settle(struct hg_numbers *n)
 {
 	n->live_blocks = n->calls > n->frees ? n->calls - n->frees : 0;
 	n->live_bytes = n->bytes > n->freed_bytes ? n->bytes - n->freed_bytes : 0;
 }
 
-/* ---- the whole ---- */
+/* ---- process totals ---- */
 
 static void add_slot(struct hg_stats *ret, const struct live_slot *slot, bool frees)
 {
@@ -83,7 +83,7 @@ struct hg_stats stats_read(struct slot *slot)
 
 /* ---- by site counters ---- */
 
-/* Counters of heap blocks; NULL: they are not, or not there yet. */
+/* Returns site counters of heap blocks; NULL: of another kind, or not published yet. */
 static const struct live_site_counters *heap_counters(uint64_t id, struct live_site *ret_site)
 {
 	const struct live_site_counters *counters = memory_counters((uint32_t)id);
@@ -107,7 +107,7 @@ static void add_counters(struct hg_numbers *n, const struct live_site_counters *
 	}
 }
 
-/* Calls add for all site counters of heap blocks, with their frees and then with the rest. */
+/* Calls add for all heap site counters, first for frees, then for allocations. */
 typedef void add_fn(void *to, const struct live_site_counters *counters,
 		    const struct live_site *site, bool frees);
 static void add_all(add_fn *add, void *to)
@@ -128,7 +128,7 @@ static void add_all(add_fn *add, void *to)
 
 struct tag_sums {
 	struct hg_tag_stats *tag;
-	uint32_t first, count; /* which tags these are */
+	uint32_t first, count; /* range of the tags */
 };
 
 static struct hg_tag_stats *tag_in(const struct tag_sums *s, uint32_t tag)
@@ -163,7 +163,7 @@ static void name_tag(struct hg_tag_stats *ret, uint32_t id)
 	__builtin_memcpy(ret->name, memory.region[LIVE_STRINGS] + tag->text_at, bytes);
 }
 
-/* *s has the tags, zeroed. */
+/* *s has the zeroed tags. */
 static void sum_tags(struct tag_sums *s)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -196,7 +196,7 @@ size_t stats_of_tags(struct hg_tag_stats *ret, size_t count)
 	return s.count;
 }
 
-/* Whether the path is the tag's: its name behind a slash, and before that those outside. */
+/* True if the path is the tag's: its name, preceded by its ancestors' names, separated by slashes. */
 static bool path_is(uint32_t id, const char *path, size_t bytes)
 {
 	while (id != 0) {
@@ -268,8 +268,8 @@ static void fill_site(struct hg_site_stats *ret, uint32_t id)
 		ret->frame[i] = NULL;
 }
 
-/* Puts a site among those that were found, if it is one of the first. `tag` is its number until all are. Returns how many
- * there are then. */
+/* Inserts a site into the sorted results, if it is among the first `count`. `tag` holds the site's id until fill_site. Returns the
+ * new number of results. */
 static size_t insert(struct hg_site_stats *ret, size_t found, size_t count, uint32_t id,
 		     enum hg_order order)
 {
@@ -301,8 +301,8 @@ static size_t choose(struct hg_site_stats *ret, size_t count, uint64_t sites, en
 	return found;
 }
 
-/* Room for every site there is. Before the lock is taken, which nobody holds while opening memory; what another thread was
- * faster with is lost. */
+/* Takes the lock with room for every site. Memory is allocated before, since no lock is held while opening memory; if another
+ * thread was faster, it is wasted. */
 static bool make_room(struct slot *slot)
 {
 	uint64_t wanted = memory_used(LIVE_SITES) + MORE_SITES;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tree of tags, and the rare parts of scopes.
+/* The tree of tags, and the slow paths of scopes.
  *
- * Owns: LIVE_TAGS (under tags_lock), LIVE_VISITS, and what slots have looked up. A tag that is entered where it was
- * entered last is found in the slot's `near`; one of thousands in the slot's table; only one that no thread has entered there
- * before takes the lock. All begins with the first scope: a program without any pays nothing.
+ * Owns: LIVE_TAGS (under tags_lock), LIVE_VISITS, and the slots' caches. Recently entered tags are found in the slot's
+ * `near`, others in the shared table; only a tag that no thread has entered there before takes the lock. Everything is
+ * allocated with the first scope: a program without scopes pays nothing.
  *
- * A scope that is entered inside itself (recursion) is the same tag. Invariant: a tag's parent has a lower number. */
+ * A scope entered inside itself (recursion) is the same tag. Invariant: a tag's parent has a lower number. */
 #include "recorder/api/tags.h"
 
 #include <sys/mman.h>
@@ -16,7 +16,7 @@
 #include "recorder/lock.h"
 #include "recorder/sys.h"
 
-enum { MAKERS = 256 }; /* threads that make a tag at the same moment */
+enum { MAKERS = 256 }; /* threads that may create a tag at the same time */
 
 static PROCESS_STATE struct table tags;
 static PROCESS_STATE struct lock tags_lock;
@@ -87,7 +87,7 @@ static bool own_tags_make(struct slot *slot)
 	return true;
 }
 
-/* Room for one more, before the lock is taken; and for those that other threads may be about to make. */
+/* Reserves memory for one more tag, before the lock is taken, and for those that other threads may be about to create. */
 static bool make_room(struct slot *slot)
 {
 	uint32_t mask = __atomic_load_n(&tags.mask, __ATOMIC_RELAXED);
@@ -102,7 +102,7 @@ static bool make_room(struct slot *slot)
 		return false;
 	if (tags.mask == mask && mask == 0)
 		table_replace(&tags, larger);
-	else if (tags.mask == mask) /* nobody was faster */
+	else if (tags.mask == mask) /* no other thread has grown it */
 		table_move(&tags, larger);
 	lock_give(&tags_lock);
 	return true;
@@ -123,7 +123,7 @@ static uint32_t add(const struct live_tag *tag, uint64_t hash)
 	return (uint32_t)used;
 }
 
-/* The tag of a name below the root; 0 = there is none. Without the lock also if there is one. */
+/* Returns the tag of a name below the root; 0 = none. Without the lock it may miss an existing tag. */
 static uint32_t find_name(enum live_tag_kind kind, const char *text, uint64_t hash)
 {
 	uint32_t tag = table_tag(hash), place = tag, id;
@@ -136,7 +136,7 @@ static uint32_t find_name(enum live_tag_kind kind, const char *text, uint64_t ha
 	return id;
 }
 
-/* The same of a name below another tag. */
+/* The same for a name below another tag. */
 static uint32_t find_child(uint32_t parent, uint32_t name, uint64_t hash)
 {
 	uint32_t tag = table_tag(hash), place = tag, id;
@@ -163,8 +163,7 @@ uint32_t tags_known_name(struct slot *slot, enum live_tag_kind kind, const char 
 }
 _Static_assert(TAGS_NAMES == 1 << 6, "what tags_known_name shifts by");
 
-/* The same, made if need be; 0 = no memory. The text is stored before the lock is taken: if two threads make the same
- * name at once, one text is stored in vain. */
+/* If two threads create the same name at once, one stored text is wasted, because it is stored before the lock is taken. */
 uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 {
 	uint32_t id = tags_known_name(slot, kind, text), bytes = text_bytes(text);
@@ -197,7 +196,7 @@ static bool can_be_found(uint32_t tag)
 	return parent == 0 || find_child(parent, name, child_hash(parent, name)) == tag;
 }
 
-/* Every tag is found where it was entered. Under the lock. */
+/* Checks that every tag is found where it was inserted. Under the lock. */
 static void check_tags(void)
 {
 	static struct check_pace pace;
@@ -212,7 +211,7 @@ static void check_tags(void)
 	check_done(&pace, used + tags.mask);
 }
 
-/* The tag of a name below another, made if need be; 0 = no memory, or too deep. */
+/* Finds or creates the tag of a name below another; 0 = no memory, or too deep. */
 static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
 {
 	const struct live_tag *above = memory_tag(parent), *named = memory_tag(name);
@@ -244,9 +243,9 @@ static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
 	return id;
 }
 
-/* ---- what a slot has looked up ---- */
+/* ---- a slot's cache ---- */
 
-/* The slot's counter of visits; one that nobody reads, without memory. */
+/* Returns the slot's visit counter of a tag; without memory, one that nobody reads. */
 static uint64_t *visits_of(struct slot *slot, uint32_t tag)
 {
 	struct slot_tags *own = slot->tags;
@@ -275,7 +274,7 @@ static uint64_t *visits_of(struct slot *slot, uint32_t tag)
 	return &memory_visits((uint32_t)made)->count;
 }
 
-/* Looks (parent, name) up and puts it into `near`; NULL: no memory. */
+/* Looks up (parent, name) and caches it in `near`; NULL: no memory. */
 static struct tag_near *bring_near(struct slot *slot, uint32_t parent, uint32_t name)
 {
 	uint64_t key = tags_key(parent, name);
@@ -287,7 +286,7 @@ static struct tag_near *bring_near(struct slot *slot, uint32_t parent, uint32_t 
 
 	if (tag == 0)
 		return NULL;
-	near->key = TAGS_NOTHING; /* a signal handler may look */
+	near->key = TAGS_NOTHING; /* a signal handler may read it */
 	near->tag = tag;
 	near->visits = visits_of(slot, tag);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -318,8 +317,8 @@ static uint32_t computed_name(struct slot *slot, const char *text)
 }
 _Static_assert(TAGS_NAMES == 1 << 6, "what computed_name shifts by");
 
-/* The name's number, or 0. A number that is not of this process' tags is looked up again: there was no memory to take the
- * parent's over. */
+/* Returns the name's number, or 0. A number that is not in this process' tags
+ * is looked up again: there was no memory to copy the parent's tags. */
 static uint32_t name_to_enter(struct slot *slot, struct hg_tag *tag, const char *name)
 {
 	if (name != NULL)
@@ -333,7 +332,7 @@ static uint32_t name_to_enter(struct slot *slot, struct hg_tag *tag, const char 
 	return id;
 }
 
-/* Where the word lies by which a scope's frame is known; what is on another stack may vanish with it. */
+/* Returns the address of the word that identifies a scope's frame; a word on another stack may be unmapped with it. */
 static const uintptr_t *word_of(struct slot *slot, uintptr_t at)
 {
 	const struct stack_range *range = stack_range_of(slot, at);
@@ -380,7 +379,7 @@ NOINLINE struct hg_scope tags_enter_slow(struct hg_tag *tag, const char *name, u
 	return here;
 }
 
-/* Only where it is certain. A frame that is deeper than where the stack is now may be on another stack. */
+/* True only if it is certain. A frame below the current stack pointer may be on another stack. */
 static bool has_ended(struct slot *slot, const struct scope_kept *scope, uintptr_t at)
 {
 	return *(const volatile uintptr_t *)scope->word_at != scope->word ||
@@ -431,7 +430,7 @@ NOINLINE void tags_set_context(uint32_t tag)
 		return;
 	tag = tag < memory_used(LIVE_TAGS) ? tag : 0;
 	give_tag(slot, tag);
-	/* A scope that turns out to be left by longjmp does not take away what was given meanwhile. */
+	/* If a scope turns out to have been left by longjmp, the tag set here stays. */
 	for (struct scope_kept *scope = slot->scope; scope > slot->scopes; scope--)
 		scope->before = tag;
 	hook_leave();
@@ -470,7 +469,7 @@ NOINLINE struct hg_scope tags_label(const char *key, const char *value, uintptr_
 
 struct tags_kept {
 	uint64_t bytes, count;
-	/* struct live_tag[count], then their texts */
+	/* followed by struct live_tag[count], then their texts */
 };
 
 static const struct live_tag *kept_tags(const struct tags_kept *kept)
@@ -500,7 +499,7 @@ COLD struct tags_kept *tags_keep(void)
 	return kept;
 }
 
-/* A tag that the parent was still making when it was copied: it is nobody's here. */
+/* True for a tag that the parent was still creating at the copy: nobody uses it here. */
 static bool is_unfinished(const struct tags_kept *kept, uint32_t i)
 {
 	const struct live_tag *tag = &kept_tags(kept)[i];
@@ -510,7 +509,7 @@ static bool is_unfinished(const struct tags_kept *kept, uint32_t i)
 	       (uint64_t)tag->text_at + tag->text_bytes > texts;
 }
 
-/* Without a lock: the child has one thread. */
+/* No lock: the child has one thread. */
 static void take_all(const struct tags_kept *kept)
 {
 	const char *texts = (const char *)(kept_tags(kept) + kept->count);
@@ -529,7 +528,7 @@ static void take_all(const struct tags_kept *kept)
 		const char *text = texts + tag.text_at;
 		uint64_t hash = child_hash(tag.parent, tag.name);
 
-		tag.pool = 0; /* the parent's counters */
+		tag.pool = 0; /* refers to the parent's counters */
 		if (tag.name == i) {
 			uint64_t at = memory_append(LIVE_STRINGS, tag.text_bytes, 1);
 

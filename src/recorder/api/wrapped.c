@@ -5,23 +5,14 @@
 #include "recorder/hooks/hook.h"
 #include "recorder/unwind/walk.h"
 
-bool wrapped_begin(const uintptr_t *frame)
+bool wrapped_is_inside(const uintptr_t *frame)
 {
 	struct thread_state *self = &thread_state;
 	uintptr_t outer = self->wrapping;
 	struct slot *slot = self->token == *fork_token ? self->slot : NULL;
 
-	if (outer != 0 && (uintptr_t)frame < outer && slot != NULL &&
-	    walk_is_running(slot, (uintptr_t)frame, outer))
-		return false;
-	self->wrapping = (uintptr_t)frame;
-	return true;
-}
-
-void wrapped_end(bool outermost)
-{
-	if (outermost)
-		thread_state.wrapping = 0;
+	return (uintptr_t)frame < outer && slot != NULL &&
+	       walk_is_running(slot, (uintptr_t)frame, outer);
 }
 
 static uint64_t handle_of(struct wrapped_pool *pool, struct slot *slot)
@@ -29,7 +20,7 @@ static uint64_t handle_of(struct wrapped_pool *pool, struct slot *slot)
 	uint64_t handle = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
 
 	if (handle == 0) {
-		uint64_t made = pools_make(slot, pool->name);
+		uint64_t made = pools_make(slot, pool->name, pool->has_words);
 
 		if (__atomic_compare_exchange_n(&pool->handle, &handle, made, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -62,7 +53,7 @@ struct pool_block wrapped_gives(struct wrapped_pool *pool, const void *block,
 	old = pools_take(slot, handle, (uintptr_t)block, pool->began_late);
 	if (old.counters != 0)
 		pools_end_block(slot, handle, &old);
-	old.counters = 0; /* it has ended: what follows is about its place and size */
+	old.counters = 0; /* already ended: only its address and size matter from here on */
 	hook_leave();
 	return old;
 }

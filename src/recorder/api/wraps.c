@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turning calls of wrapped functions to us.
+/* Redirects calls of wrapped functions to us.
  *
- * An object calls a function of another one, or one of its own that others may replace, by way of a word that the loader
- * fills in. Such words of the requested names get the address of code of ours, which goes on to what the word said
- * before: so each object still reaches the very function that the loader chose for it, which no other definition of the name
- * could promise. Calls inside an object that go by no word are not seen.
+ * An object calls a function of another object, or a preemptible one of its own, through a GOT slot or a pointer that the
+ * loader fills in. Slots of the requested names get the address of a thunk of ours, which continues to the previous value: so
+ * each object still reaches the very function that the loader chose for it, which no other definition of the name could
+ * guarantee. Calls inside an object that use no slot are not seen.
  *
- * Words are written when an object has been relocated and has not run yet: from our constructor, and from __gmon_start__, which
+ * Slots are written when an object has been relocated but has not run yet: from our constructor, and from __gmon_start__, which
  * the start-up code of every object calls. Owns: wrap_targets, wrap_handlers. */
 #include "recorder/api/wraps.h"
 
@@ -28,7 +28,7 @@ struct item {
 static char text[WRAPS_TEXT_MAX + 1];
 static struct item items[WRAPS_MAX];
 static uint32_t item_count, target_count;
-static bool first_letter[256]; /* of the names */
+static bool first_letter[256]; /* first letters of the names */
 static struct {
 	char name[WRAPS_NAME_MAX + 1];
 	struct wrapped_pool pool;
@@ -90,8 +90,8 @@ static uint32_t item_of(const char *name)
 
 struct object {
 	const struct libc_object *map;
-	uintptr_t start, bytes;		/* where it lies */
-	uintptr_t sealed, sealed_bytes; /* what the loader has made read-only */
+	uintptr_t start, bytes;		/* its address range */
+	uintptr_t sealed, sealed_bytes; /* what the loader has made read-only (RELRO) */
 	const Elf64_Sym *symbols;
 	const char *names;
 	struct {
@@ -105,7 +105,7 @@ static uintptr_t page_of(uintptr_t address)
 	return address & ~(uintptr_t)(ARCH_PAGE - 1);
 }
 
-/* The program headers stand behind the ELF header, where the object begins. */
+/* The program headers follow the ELF header at the start of the object. */
 static void find_sealed(struct object *object)
 {
 	const Elf64_Ehdr *head = (const Elf64_Ehdr *)object->start;
@@ -154,10 +154,10 @@ static bool describe(const struct libc_object *map, struct object *ret)
 	return rela && ret->symbols != NULL && ret->names != NULL && ret->bytes != 0;
 }
 
-/* ---- words ---- */
+/* ---- GOT slots ---- */
 
-/* What the loader will choose when it binds a call at its first time. Objects of the start come first, in their order;
- * else it must be the only definition that there is. 0: it is not known. */
+/* What the loader will choose when it binds a call lazily. Objects loaded at start-up come first, in order; otherwise it must
+ * be the only definition. 0: unknown. */
 static uintptr_t choice_of_loader(const char *name)
 {
 	uintptr_t only = 0;
@@ -179,7 +179,7 @@ static uintptr_t choice_of_loader(const char *name)
 	return found == 1 ? only : 0;
 }
 
-/* Where a word leads now, or will; 0: nowhere, or it cannot be told. */
+/* Where a slot leads now, or will after binding; 0: nowhere, or unknown. */
 static uintptr_t end_of(const struct object *object, const char *name, uint32_t type,
 			uintptr_t value)
 {
@@ -190,7 +190,7 @@ static uintptr_t end_of(const struct object *object, const char *name, uint32_t 
 	return bound ? value : choice_of_loader(name);
 }
 
-/* The target for a function, made if need be; WRAP_TARGETS: no more. */
+/* Finds or creates the target for a function; WRAP_TARGETS: table full. */
 static uint32_t target_for(uint32_t item, uintptr_t function)
 {
 	uint32_t i = 0;
@@ -262,7 +262,7 @@ static void visit(const struct libc_object *map)
 	}
 }
 
-/* Requested functions that no visible call reaches so far. A prefix stands for whatever there is of it. */
+/* Counts requested functions that no visible call reaches yet. For a prefix, one reached function suffices. */
 static void count_unreached(void)
 {
 	uint64_t unreached = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between architectures. A folder beside this file provides it; README.md lists what that is. */
+/* Differences between architectures, provided by a folder beside this file; README.md lists what it must define. */
 #ifndef RECORDER_ARCH_ARCH_H
 #define RECORDER_ARCH_ARCH_H
 

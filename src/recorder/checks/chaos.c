@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See chaos.h. Its own system calls go past the checks: a lock may be held, which is the point.
+/* See chaos.h. Its own system calls bypass the checks: a lock may be held, which is the point.
  *
- * Only calls that a kernel may refuse are refused, and with what it would say. Left alone is what does not fail (getpid, close, a
- * wake-up, the question whether a page can be read), and giving memory back, without which a program that limits its address
- * space would indeed have less of it. */
+ * Only calls that a kernel may reject are rejected, with the error it would return. Excluded are calls that do not fail (getpid,
+ * close, a wake-up, the probe of a page), and unmapping, without which a program that limits its address space would really have
+ * less of it. */
 #include "recorder/checks/chaos.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 struct chaos chaos;
 struct chaos_turn chaos_turn[CHAOS_KINDS];
 static uint64_t seed;
-static uint32_t threads; /* that have met it */
+static uint32_t threads; /* threads that have used it */
 static bool is_sealed;
 static __thread uint64_t random_state;
 
@@ -73,7 +73,7 @@ void chaos_seal(void)
 	__atomic_store_n(&is_sealed, true, __ATOMIC_RELAXED);
 }
 
-/* Most are short; some give the processor away. */
+/* Most delays are short; some yield the CPU. */
 void chaos_delay(void)
 {
 	enum { SPINS = 1 << 12, NS_MOST = 1 << 16 };
@@ -110,7 +110,7 @@ bool chaos_refuses_pages(void)
 	return happens(chaos.pages) || is_its_turn(CHAOS_PAGES);
 }
 
-/* What the kernel would say if it refused the call; 0: it never does. */
+/* The error with which the kernel might reject the call; 0: it never does. */
 static long error_of(long number)
 {
 	switch (number) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chaos, in the checking build alone: with HEAPGAUGE_CHAOS=SEED in its environment a program's recorder is delayed and loses its
- * processor where it hurts, waits in vain for locks, and is refused memory and system calls. The program must not notice, and
- * what is not recorded must be counted.
+/* Fault injection, in the checking build only: with HEAPGAUGE_CHAOS=SEED in the environment, the recorder is delayed and
+ * preempted at critical points, its lock waits time out, and memory and system calls fail. The program must not notice, and
+ * everything not recorded must be counted.
  *
- * The seed decides how much of each there is, and which thread meets it when; with the same seed and one thread it is the same
- * each time. */
+ * The seed determines the rate of each fault, and which thread gets it when; with the same seed and one thread, runs are
+ * identical. */
 #ifndef RECORDER_CHECKS_CHAOS_H
 #define RECORDER_CHECKS_CHAOS_H
 
@@ -13,17 +13,18 @@
 
 #include "recorder/checks/check.h"
 
-/* How often, of 65536. All 0: never. */
+/* Rates, out of 65536. All 0: never. */
 struct chaos {
 	uint32_t delay;
 	uint32_t busy;	/* a lock is not free at once */
-	uint32_t lock;	/* it is waited for in vain */
+	uint32_t lock;	/* waiting for it times out */
 	uint32_t call;	/* a system call fails */
-	uint32_t pages; /* memory is not opened */
+	uint32_t pages; /* memory cannot be opened */
 };
 extern struct chaos chaos;
 
-/* For tests that refuse one thing after another: what is left until one is refused, and then either all or no more. */
+/* For tests that inject one fault after another: the number of operations until
+ * a fault, and then whether all further ones fail too. */
 enum chaos_kind { CHAOS_LOCK, CHAOS_CALL, CHAOS_PAGES, CHAOS_KINDS };
 struct chaos_turn {
 	uint64_t left; /* 0 = never */
@@ -34,11 +35,11 @@ extern struct chaos_turn chaos_turn[CHAOS_KINDS];
 /* Reads the seed. At start-up, before anything else. */
 void chaos_start(void);
 
-/* The program is about to give up system calls: from now on delays make none. */
+/* Call before the program gives up system calls: from now on delays make none. */
 void chaos_seal(void);
 
 void chaos_delay(void);
-/* Where another thread may come in between. */
+/* Marks a point where another thread may intervene. */
 #define CHAOS_DELAY()                                                                              \
 	do {                                                                                       \
 		if (CHECKED)                                                                       \
@@ -48,6 +49,6 @@ void chaos_delay(void);
 bool chaos_makes_busy(void);
 bool chaos_refuses_lock(void);
 bool chaos_refuses_pages(void);
-/* The error of a system call that is not made; 0: it is made. */
+/* The error of a system call to be skipped; 0: make the call. */
 long chaos_refuses_call(long number);
 #endif

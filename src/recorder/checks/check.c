@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See check.h: how a check fails, the rule of locks, and what is checked when a hook ends. Only in the checking build.
+/* See check.h: failing a check, the lock rules, and the checks at the end of a hook. Only in the checking build.
  *
  * Owns: which lock the calling thread holds. */
 #include "recorder/checks/check.h"
@@ -27,7 +27,7 @@ void check_failed(const char *line, size_t bytes)
 void check_lock_taken(const struct lock *lock)
 {
 	RECORDER_CHECK(self.held == NULL);
-	/* Else the hook of a signal handler could wait for the very thread that it has interrupted. */
+	/* Otherwise the hook of a signal handler could wait for the very thread that it has interrupted. */
 	RECORDER_CHECK(thread_state.guard != 0);
 	self.held = lock;
 	chaos_delay();
@@ -124,7 +124,7 @@ void check_leaving(void)
 	if (slot != NULL && hook_in_new_child())
 		health_add(HEALTH_abandoned_hooks);
 	if (slot == NULL || thread_state.token != *fork_token)
-		return; /* this thread has no slot, or is a fork's child that still has its parent's */
+		return; /* this thread has no slot, or is a forked child that still has its parent's */
 	RECORDER_CHECK(slot->owner == &thread_state);
 	check_limits(slot);
 	if (check_is_due(&self.pace))

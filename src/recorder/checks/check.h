@@ -2,8 +2,8 @@
 /* The checking build of the recorder (libheapgauge-checked.so, never installed) asserts what the comments state. A failed
  * check writes one line to descriptor 2 and traps.
  *
- * CHECKED is a constant: in the ordinary build everything behind it is compiled and thrown away, so neither can it rot nor
- * does it cost anything. */
+ * CHECKED is a constant: in the normal build all code that it guards is compiled and discarded, so it neither rots nor
+ * costs anything. */
 #ifndef RECORDER_CHECKS_CHECK_H
 #define RECORDER_CHECKS_CHECK_H
 
@@ -37,39 +37,39 @@ struct walk;
 
 __attribute__((cold, noreturn)) void check_failed(const char *line, size_t bytes);
 
-/* ---- locks: a thread takes them inside a hook, one at a time, and makes no system call until it has released it ---- */
+/* ---- locks: a thread takes them inside a hook, one at a time, and makes no system call while it holds one ---- */
 
 void check_lock_taken(const struct lock *lock);
 void check_lock_released(const struct lock *lock);
-/* The lock belongs to a hook that was left without its end; it is released next. */
+/* The lock belongs to an abandoned hook and is released next. */
 void check_lock_recovered(const struct lock *lock);
-/* The hook that has interrupted another one is not bound by what that one holds. Returns that, to be put back. */
+/* A hook that has interrupted another one may ignore the lock that one holds. Returns it, to be put back. */
 const struct lock *check_lock_set_aside(void);
 void check_lock_put_back(const struct lock *lock);
 void check_system_call(void);
 
 /* ---- entries ---- */
 
-/* Site counters that the slot may count at. */
+/* Site counters that the slot may update. */
 void check_counters(const struct slot *slot, uint32_t counters);
-/* What the block map or the list of samples holds for an address. */
+/* An entry of the block map or of the sampled blocks. */
 void check_block(const struct block *block);
 
-/* The stack that was walked last. */
+/* The last stack walked. */
 void check_walk(const struct walk *walk);
 
 /* ---- whole structures ---- */
 
-/* When a structure is next checked as a whole: so seldom that checking takes about as long as what it checks. Under whatever
- * protects the structure. */
+/* When a structure is next checked as a whole: rarely enough that checking takes about as long as the work it checks.
+ * Protected by the structure's lock. */
 struct check_pace {
 	uint64_t visits, due;
 };
 
-/* Never again after a hook was left in its middle, which may have left an entry twice, or counted twice. */
+/* False for ever after a hook was abandoned, which may leave an entry, or its count, twice. */
 bool check_is_due(struct check_pace *pace);
 
-/* It was checked; that examined so many entries. */
+/* Call after a check that examined `entries` entries. */
 static inline void check_done(struct check_pace *pace, uint64_t entries)
 {
 	enum { ENTRIES_PER_VISIT = 4, VISITS_MIN = 16 };
@@ -78,10 +78,10 @@ static inline void check_done(struct check_pace *pace, uint64_t entries)
 	pace->due = entries / ENTRIES_PER_VISIT + VISITS_MIN;
 }
 
-/* A hook ends: what the calling thread owns is whole, and now and then the rest of the profile is checked too. */
+/* Call at the end of a hook: checks the calling thread's own state, and from time to time the rest of the profile. */
 void check_leaving(void);
 
-/* What lies in the regions of the profile, as far as the calling thread, which owns the slot, can look at it while others
- * go on. Returns how many entries it examined. */
+/* Checks the regions of the profile, as far as the calling thread, which owns the slot, can while others run. Returns the
+ * number of entries examined. */
 uint64_t check_structures(const struct slot *slot);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The invariants of what lies in the regions of the profile. Only in the checking build, at the end of a hook.
+/* The invariants of the profile's regions. Only in the checking build, at the end of a hook.
  *
- * Other threads go on meanwhile. So of what they change only that is checked which every reader of the profile may rely
- * on: regions are append-only, an entry is whole when `used` covers it, and refers to older ones. What the calling thread
- * owns (its slot, its site counters) is compared to the byte; and so is everything, where there is one slot. */
+ * Other threads keep running. So for data that they change, only what every reader of the profile may rely on is checked:
+ * regions are append-only, an entry is complete when `used` covers it, and it refers to older ones. The calling thread's own
+ * data (its slot, its site counters) is compared exactly; with one slot, everything is. */
 #include "recorder/checks/check.h"
 
 #include "recorder/counters/account.h"
@@ -22,7 +22,7 @@ static bool is_alone(void)
 
 /* ---- memory ---- */
 
-/* [0, opened) of a region is ours, and what is used lies there. */
+/* [0, opened) of a region is ours and contains all used entries. */
 static void check_memory(void)
 {
 	const struct live_header *head = memory.head;
@@ -30,7 +30,7 @@ static void check_memory(void)
 
 	for (int i = 0; i < LIVE_REGIONS; i++) {
 		enum live_region region = (enum live_region)i;
-		/* What is used of a ring goes round it. */
+		/* `used` of a ring wraps around. */
 		uint64_t bytes =
 			region == LIVE_SAVED ? 0 : memory_used(region) * live_entry_bytes(region);
 		uint64_t opened = __atomic_load_n(&head->opened[i], __ATOMIC_ACQUIRE);
@@ -104,7 +104,7 @@ static uint64_t check_codes(void)
 	return codes;
 }
 
-/* The stored walk: the stack as a chain of nodes from the root, with the words that it depends on in order. */
+/* The stored walk: the stack is a chain of nodes from the root, and the words it depends on are sorted. */
 void check_walk(const struct walk *walk)
 {
 	uint64_t hash = walk->mark;
@@ -116,7 +116,7 @@ void check_walk(const struct walk *walk)
 
 		hash = walk_hash(hash, rule_frame(info->rule));
 		RECORDER_CHECK(info->hash == hash);
-		/* One that may be used again lies on one stack, on which callers are above. */
+		/* A reusable walk is on one stack, where callers are above. */
 		RECORDER_CHECK(i == 0 || walk->stamp == 0 ||
 			       walk->frame[i].at < walk->frame[i - 1].at);
 		if (info->node == 0)
@@ -131,7 +131,7 @@ void check_walk(const struct walk *walk)
 	}
 }
 
-/* Of the slot's remembered stacks: entries lie one behind the other, and a place leads to one of them. */
+/* The slot's stack cache: entries are contiguous, and place[] refers only to entries. */
 static uint64_t check_memo(const struct slot *slot)
 {
 	const struct stack_cache *stack_cache = slot->stack_cache;
@@ -145,7 +145,7 @@ static uint64_t check_memo(const struct slot *slot)
 
 		RECORDER_CHECK(entry->key != 0);
 		RECORDER_CHECK(entry->bytes > sizeof *entry && entry->bytes % 16 == 0);
-		if (entry->counters != 0) /* else frames of an interpreter belong to it */
+		if (entry->counters != 0) /* else it may have interpreter frames */
 			check_counters(slot, entry->counters);
 		at += entry->bytes;
 	}
@@ -210,7 +210,7 @@ static uint64_t check_slots(const struct slot *own)
 
 /* ---- site counters ---- */
 
-/* Sums of the slot's site counters of one kind, and one that depends on which counters they are. */
+/* Sums of the slot's site counters of one kind, and sums weighted by their ids. */
 struct sums {
 	uint64_t calls, bytes, frees, freed_bytes, slack, freed_slack, temporary;
 	uint64_t live_by_counters, blocks_by_counters;
@@ -250,8 +250,8 @@ static bool is_of_other(const struct slot *slot, uint32_t id)
 	return false;
 }
 
-/* The slot's site counters: its thread's are found by their key, and with those of the threads before they are what the slot
- * has counted. */
+/* The slot's site counters: those of its thread are found by key, and together
+ * with those of previous threads they add up to the slot's totals. */
 static uint64_t check_site_counters(const struct slot *slot, struct sums *heap, struct sums *maps)
 {
 	uint64_t count = memory_used(LIVE_SITE_COUNTERS);
@@ -261,7 +261,7 @@ static uint64_t check_site_counters(const struct slot *slot, struct sums *heap, 
 
 		if (__atomic_load_n(&counters->site, __ATOMIC_ACQUIRE) == 0 ||
 		    memory_thread(counters->thread)->slot != slot->id)
-			continue; /* another's, or not whole yet */
+			continue; /* another slot's, or incomplete */
 		if (counters->thread == slot->thread) {
 			check_counters(slot, i);
 			RECORDER_CHECK(slot_find(slot, counters->key) == i || is_of_other(slot, i));
@@ -292,7 +292,7 @@ static void check_totals(const struct slot *slot, const struct sums *heap, const
 	RECORDER_CHECK(maps->freed_bytes == live->unmap_bytes);
 }
 
-/* ---- the block map, where there is one slot ---- */
+/* ---- the block map, with one slot ---- */
 
 struct found {
 	uint64_t entries; /* examined */
@@ -311,7 +311,7 @@ static void check_words(struct found *found, uint64_t unit, uint64_t bytes, bool
 	const uint64_t *word = (const uint64_t *)(const void *)(memory.region[LIVE_LEAVES] + unit);
 
 	RECORDER_CHECK(unit + bytes <= memory_used(LIVE_LEAVES) * LIVE_LEAF_UNIT);
-	found->entries += bytes / sizeof *word / 8; /* most are empty: these are quick */
+	found->entries += bytes / sizeof *word / 8; /* most are empty, which is quick */
 	for (uint64_t i = 0; i < bytes / sizeof *word; i++) {
 		if (word[i] == 0)
 			continue;
@@ -383,7 +383,7 @@ static void check_area(struct found *found, uint32_t number, uintptr_t start)
 	found->entries += ARRAY_SIZE(area->small) / 8;
 }
 
-/* Before a birth is checked. */
+/* Runs before births are checked. */
 static void check_eras(struct found *found)
 {
 	const uint32_t *unit = (const uint32_t *)(const void *)memory.region[LIVE_LEAF_ERAS];
@@ -424,7 +424,7 @@ static void check_samples(struct found *found)
 	found->entries += entries;
 }
 
-/* What could not be recorded exactly: then the map may lack a block, or have one that is not counted. */
+/* False if something could not be recorded exactly: then the map may lack a block, or have one that is not counted. */
 static bool is_complete(void)
 {
 	const uint64_t *health = memory.head->health;
@@ -433,7 +433,7 @@ static bool is_complete(void)
 	       health[HEALTH_lost_samples] == 0 && thread_state.deleted_entry.counters == 0;
 }
 
-/* Every block that lives is in the map or the list, under the site counters that count it, and nothing else is. */
+/* Every live block is in the map or the sampled blocks, with the site counters that count it, and nothing else is. */
 static uint64_t check_all_blocks(const struct sums *heap)
 {
 	struct found found = { 0 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See verify.h. The result goes to the file that HEAPGAUGE_VERIFY_LOG names, one line for each process at its end:
+/* See verify.h. The result goes to the file named by HEAPGAUGE_VERIFY_LOG, one line per process at its end:
  *   VERIFY pid=P checked=N same=N cut=N stopped=N further=N remembered=N wrong=N
- * (further: libunwind ended early, ours goes on; remembered: by the stack_cache) and the first wrong stacks in full. Atomics throughout; only a test loads this. */
+ * (further: libunwind ended early, ours goes on; remembered: stack cache hits) and the first wrong stacks in full. All counters are
+ * atomic; only tests load this. */
 #include "recorder/checks/verify.h"
 
 #include "recorder/unwind/modules.h"
@@ -79,7 +80,7 @@ static void show_frame(const char *who, uint64_t number, uint64_t pc)
 	put_line(line, n);
 }
 
-/* The return addresses of the stack of site counters, innermost first, into `ours`; returns how many. ret_mark: what stands at the
+/* Writes the return addresses of a site's stack to `ours`, innermost first; returns their number. ret_mark: the sentinel at the
  * root, enum live_frame_mark or 0. */
 static int frames_of(uint32_t counters, uint32_t *ret_mark)
 {
@@ -124,7 +125,7 @@ void verify_stack(const uintptr_t *frame, uint32_t counters, bool by_memo)
 		equal++;
 	bool theirs_ended = first + equal == count;
 	bool gone_through = equal == our_count;
-	/* ld.so begins the process in assembly without unwind information: a root for us. */
+	/* ld.so starts the process in assembly without unwind information: a root for us. */
 	bool ended_early = mark != 0 || (our_count > 0 && modules_is_loader(ours[our_count - 1]));
 	uint64_t *verdict = &same;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verifying build of the recorder (libheapgauge-verify.so, never installed) calls libunwind at every allocation and
- * compares with the frames of the site counters found for it, whether they were walked or remembered. In the
- * ordinary build this is nothing, and apart from it the two are the same. */
+ * compares its result with the frames of the site counters found, whether walked or cached. A no-op in the normal
+ * build, which is otherwise the same. */
 #ifndef RECORDER_CHECKS_VERIFY_H
 #define RECORDER_CHECKS_VERIFY_H
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rare parts of accounting: the process' total and its peak, distributions, reallocs.
+/* Slow paths of accounting: the process total and its peak, distributions, reallocs.
  *
  * Owns: head->peak, the slots' limits, and the pool. peak.total_bytes is the sum of what the slots have reported. With several
  * slots:
  *
- * - While rising each slot stays within a batch of what it has reported, so the total is right within a batch for each.
- * - Else a slot may fall as it likes, and rise to its ceiling; the ceilings are such that if all slots were there, the
- *   total would exceed the peak by a batch for each at most. A slot that comes to its ceiling brings what all others
- *   hold up to date, and either there is a new peak, or there is room below it to be shared out anew.
- * - Where there are so many slots that reading all would take long, all stay within a batch at all times.
+ * - While rising, each slot stays within a batch of what it has reported, so the total is exact to a batch per slot.
+ * - Otherwise a slot may fall freely, and rise to its ceiling. The ceilings are set so that if all slots reached theirs, the
+ *   total would exceed the peak by at most a batch per slot. A slot that reaches its ceiling makes all slots' reports
+ *   current; then either there is a new peak, or the headroom below it is divided again.
+ * - With so many slots that reading all would take long, each stays within a batch at all times.
  *
- * Nobody waits: with hundreds of threads this is where nearly every operation comes. Reporting is atomic (reported, total, peak and
- * state, each by itself); one slot at a time reads all, and one that finds another doing so reports only for itself. The
- * lock is waited for by a new slot, and in the serial mode. Few slots begin to rise under the lock, because then all limits
- * have to follow; any slot may end it.
+ * Nobody waits: with hundreds of threads nearly every operation gets here. Reports are atomic (reported, total, peak and state,
+ * each by itself); one slot at a time reads all, and a slot that finds another doing so reports only for itself. Only a new slot
+ * and the serial mode wait for the lock. With few slots a rise starts under the lock, because all limits must follow; any slot may
+ * end it.
  *
- * Other slots' counters are read while they run: what an operation in progress does may be seen late. */
+ * Other slots' counters are read while they run: the effect of an operation in progress may be seen late. */
 #include "recorder/counters/account.h"
 
 #include "base/checked.h"
@@ -27,16 +27,16 @@
 enum {
 	BATCH_MIN = 512,
 	BATCH_MAX = 64 * 1024,
-	PEAK_SHARE = 512, /* all batches together are this part of the peak */
+	PEAK_SHARE = 512, /* all batches together: 1/512 of the peak, within the bounds above */
 	SLOTS_FEW = 64,
 	TRIES = 4,
 };
 
 PROCESS_STATE bool account_serial;
 static PROCESS_STATE struct lock peak_lock;
-static PROCESS_STATE struct slot *slots; /* all of them; they only become more */
+static PROCESS_STATE struct slot *slots; /* all slots; only ever grows */
 static PROCESS_STATE uint32_t slot_count;
-static uint64_t reports_begun, reports_done; /* only counted where it is checked */
+static uint64_t reports_begun, reports_done; /* counted in the checking build only */
 
 void account_reset(void)
 {
@@ -69,7 +69,7 @@ static bool is_rising(const struct live_peak *peak)
 	return __atomic_load_n(&peak->state, __ATOMIC_SEQ_CST) & 1;
 }
 
-/* What the slot has reported becomes `live`. */
+/* Sets the slot's reported bytes to `live`. */
 static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
 {
 	if (CHECKED)
@@ -88,7 +88,7 @@ static void report(struct live_peak *peak, struct slot *slot)
 	tell_as(peak, slot, memory_live_of(slot->live));
 }
 
-/* Whether what the slot has not reported yet makes a new maximum. */
+/* True if the slot's unreported bytes make a new maximum. */
 static bool would_be_peak(const struct live_peak *peak, const struct slot *slot)
 {
 	return __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED) + account_live(slot->live) -
@@ -102,8 +102,8 @@ static bool is_new_peak(const struct live_peak *peak)
 	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
 }
 
-/* How far a slot may be from what it has reported: a small share of the peak. After either the peak or the number of slots has
- * changed. */
+/* Sets how far a slot may deviate from what it has reported: a small share of
+ * the peak. Call after the peak or the number of slots has changed. */
 static void set_batch(struct live_peak *peak)
 {
 	uint64_t count = __atomic_load_n(&slot_count, __ATOMIC_RELAXED);
@@ -112,7 +112,7 @@ static void set_batch(struct live_peak *peak)
 
 	batch = account_serial ? 0 : MIN(MAX(batch, (uint64_t)BATCH_MIN), (uint64_t)BATCH_MAX);
 	__atomic_store_n(&peak->batch_bytes, batch, __ATOMIC_RELAXED);
-	/* When the peak is reached, and when the epoch begins. */
+	/* Once when the peak is reached, once when the epoch starts. */
 	__atomic_store_n(&peak->bound_bytes, 2 * count * batch, __ATOMIC_RELAXED);
 }
 
@@ -121,7 +121,7 @@ static int64_t batch_of(const struct live_peak *peak)
 	return (int64_t)__atomic_load_n(&peak->batch_bytes, __ATOMIC_RELAXED);
 }
 
-/* Raises the maximum to the total of now: one from a moment ago would not be what the counters say. True: there is a new one. */
+/* Raises the maximum to the current total: an older total would not match the counters. True: there is a new maximum. */
 static bool raise_peak(struct live_peak *peak)
 {
 	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
@@ -137,8 +137,8 @@ static bool raise_peak(struct live_peak *peak)
 	return true;
 }
 
-/* Begins to rise if the total is above the maximum. State before maximum: a slot that shrinks in between finds either the
- * new maximum still to be noted, and notes it, or the process rising. */
+/* Starts rising if the total is above the maximum. Sets the state before the maximum: a slot that shrinks in between either sees
+ * that the new maximum is not stored yet, and stores it, or sees the process rising. */
 static void rise(struct live_peak *peak)
 {
 	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
@@ -150,8 +150,8 @@ static void rise(struct live_peak *peak)
 	raise_peak(peak);
 }
 
-/* A slot is about to shrink: what all hold now is the peak if the process is rising, or if this is a new maximum. Then an
- * epoch begins. */
+/* Call before a slot shrinks: the current total is the peak if the process is
+ * rising or this is a new maximum; then an epoch starts. */
 static void end_rising(struct live_peak *peak)
 {
 	bool at_peak = raise_peak(peak);
@@ -163,7 +163,7 @@ static void end_rising(struct live_peak *peak)
 		;
 }
 
-/* The slot stays within a batch of what it has reported; `falls`: unless the process is not rising, and it may. */
+/* Keeps the slot within a batch of what it has reported; `falls`: without a floor. */
 static void stay_close(struct live_peak *peak, struct slot *slot, bool falls)
 {
 	int64_t reported = __atomic_load_n(&slot->reported, __ATOMIC_RELAXED),
@@ -172,8 +172,8 @@ static void stay_close(struct live_peak *peak, struct slot *slot, bool falls)
 	set_limits(slot, falls ? INT64_MIN : reported - batch, reported + batch);
 }
 
-/* Brings every slot up to date, and shares the room below the peak out: a quarter for the requester, since one that grows will
- * go on. Under the lock. */
+/* Makes every slot report and divides the headroom below the peak: a quarter goes to the requester, since a growing slot will keep
+ * growing. Under the lock. */
 static void gather(struct live_peak *peak, struct slot *requester)
 {
 	struct slot *all = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
@@ -196,7 +196,7 @@ static void gather(struct live_peak *peak, struct slot *requester)
 	}
 }
 
-/* The total is the sum of what the slots have reported, if none reports meanwhile. Under the lock. */
+/* Checks that the total is the sum of all reports, unless a slot reports meanwhile. Under the lock. */
 static void check_total(const struct live_peak *peak)
 {
 	static struct check_pace pace;
@@ -204,7 +204,7 @@ static void check_total(const struct live_peak *peak)
 	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_SEQ_CST), reported = 0;
 	const struct slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
 
-	(void)done; /* read by the checking build alone */
+	(void)done; /* used in the checking build only */
 	(void)total;
 	if (!check_is_due(&pace))
 		return;
@@ -230,24 +230,24 @@ static void above_shared(struct live_peak *peak, struct slot *slot)
 		if (CHECKED)
 			check_total(peak);
 		lock_give(&peak_lock);
-	} /* else: it comes again with its next operation */
+	} /* else: its next operation tries again */
 }
 
-/* If others begin to rise while this slot takes its free off the total, the new maximum may or may not have the block, which
- * the counters still have: then again, with the block. */
+/* If another slot starts a rise while this one subtracts its free from the total, the new maximum may or may not include the block,
+ * which the counters still include: retry, with the block. */
 static void below_shared(struct live_peak *peak, struct slot *slot, uint64_t size)
 {
 	bool many = are_many();
 
 	for (int i = 0; i < TRIES; i++) {
-		/* What the slot has not reported belongs to the total before this free. */
+		/* The slot's unreported bytes belong to the total before this free. */
 		if (is_rising(peak) || would_be_peak(peak, slot)) {
 			report(peak, slot);
 			end_rising(peak);
 		}
 		tell_as(peak, slot, account_live(slot->live) - (int64_t)size);
 		stay_close(peak, slot, !many);
-		/* gather begins to rise before it sets limits: they came later than these here, or that is seen now. */
+		/* gather starts the rise before it sets limits: either its limits came after these, or the rise is visible now. */
 		if (!many)
 			__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (LIKELY(!is_rising(peak)))
@@ -256,9 +256,9 @@ static void below_shared(struct live_peak *peak, struct slot *slot, uint64_t siz
 	stay_close(peak, slot, false);
 }
 
-/* ---- what slots call ---- */
+/* ---- called by slots ---- */
 
-/* The only slot there is begins with what it has; its limits follow the peak to the byte. */
+/* A single slot's limits follow the peak to the byte. */
 COLD void account_join(struct slot *slot)
 {
 	struct live_peak *peak = &memory.head->peak;
@@ -270,7 +270,7 @@ COLD void account_join(struct slot *slot)
 	uint32_t count = __atomic_add_fetch(&slot_count, 1, __ATOMIC_RELAXED);
 
 	if (count == 1) {
-		set_limits(slot, 1, 0); /* rising, at nothing: the first free of all ends that */
+		set_limits(slot, 1, 0); /* rising, at 0 bytes: the first free ends the rise */
 		return;
 	}
 	if (count == 2) {
@@ -286,7 +286,7 @@ COLD void account_join(struct slot *slot)
 	}
 }
 
-/* Whether the slot is the only one. Then its thread alone writes. */
+/* True if there is only one slot; then only its thread writes. */
 static bool is_alone(const struct live_peak *peak)
 {
 	return !__atomic_load_n(&peak->shared, __ATOMIC_ACQUIRE);
@@ -363,7 +363,7 @@ uint32_t account_pool(uint64_t units)
 	return 0;
 }
 
-/* The same for what site counters can do without: not of the reserve, which is for them. */
+/* account_pool for optional details: does not use the reserve, which is for site counters. */
 static uint32_t new_details(uint64_t bytes)
 {
 	uint64_t units = bytes / LIVE_POOL_UNIT;
@@ -374,7 +374,7 @@ static uint32_t new_details(uint64_t bytes)
 	return 0;
 }
 
-/* More sizes than are kept exactly: all go into half octaves. `calls` holds the current ones already. */
+/* Too many distinct sizes to count each: puts all into half-octave buckets. `calls` already includes the current calls. */
 static void sizes_to_many(struct live_site_counters *counters, const struct live_sizes_few *few,
 			  uint64_t weight)
 {
@@ -391,7 +391,7 @@ static void sizes_to_many(struct live_site_counters *counters, const struct live
 	}
 	many->count[live_size_bucket(counters->first_size)] += first;
 	__atomic_store_n(&counters->sizes, unit | LIVE_SIZES_MANY, __ATOMIC_RELEASE);
-	counters->first_size = UINT64_MAX; /* no call has it: from now on all come here */
+	counters->first_size = UINT64_MAX; /* matches no call: from now on all get here */
 }
 
 NOINLINE void account_size(struct live_site_counters *counters, uint64_t size, uint64_t weight)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The block map's upper levels and its large blocks.
  *
- * Owns: top[], LIVE_AREAS, LIVE_LEAVES, LIVE_LEAF_ERAS, LIVE_ERAS. A level is made on first use and published by
- * compare-and-swap; who loses the race keeps what it made for the next one to need. Invariant: blocks of LIVE_SMALL_LIMIT bytes
- * or more are entered by the page they begin in and hold their exact address, because smaller ones may begin in the same page.
+ * Owns: top[], LIVE_AREAS, LIVE_LEAVES, LIVE_LEAF_ERAS, LIVE_ERAS. A level is allocated on first use and published by
+ * compare-and-swap; the loser of that race keeps its allocation as a spare. Invariant: blocks of LIVE_SMALL_LIMIT bytes or more
+ * are indexed by the page they start in and store their exact address, because smaller ones may start in the same page.
  *
- * Eras are made for a unit of leaves when the first block of a later era than 0 is entered there: a process that ends on its
+ * Eras are allocated for a unit of leaves when the first block of an era after 0 is inserted there: a process that ends on its
  * first day has none. */
 #include "recorder/counters/blocks.h"
 
@@ -14,9 +14,9 @@
 PROCESS_STATE uint64_t blocks_tiny_limit, blocks_small_span = LIVE_SMALL_LIMIT;
 PROCESS_STATE bool blocks_have_eras;
 static PROCESS_STATE uint32_t spare_area, spare_unit, spare_large,
-	spare_eras; /* numbers; 0 = none */
+	spare_eras; /* number + 1 of each; 0 = none */
 static PROCESS_STATE uint32_t
-	page_next; /* of the unit that tiny leaves are cut from; a multiple of UNIT_PAGES = none left */
+	page_next; /* next page to cut a tiny leaf from; a multiple of UNIT_PAGES = the unit is used up */
 
 /* A small leaf and a table of tiny leaves are one unit each, a tiny leaf is a page. */
 _Static_assert(sizeof(uint64_t) << (LIVE_SMALL_SHIFT - BLOCKS_GRANULE_SHIFT) == LIVE_LEAF_UNIT,
@@ -31,7 +31,7 @@ enum {
 		      LIVE_LEAF_UNIT,
 };
 
-/* The number in *place, making what it names if it is 0. 0: no memory. */
+/* Returns the number in *place, allocating its object if it is 0. 0: no memory. */
 static uint32_t number_at(uint32_t *place, uint32_t *spare, enum live_region region, uint64_t count,
 			  uint64_t bytes)
 {
@@ -75,7 +75,7 @@ static void *unit_at(uint32_t number)
 	return memory.region[LIVE_LEAVES] + (uint64_t)(number - 1) * LIVE_LEAF_UNIT;
 }
 
-/* The small leaf of an address; NULL: none there yet. */
+/* The small leaf of an address; NULL: not allocated yet. */
 static uint64_t *leaf_of(uintptr_t address)
 {
 	const struct live_area *area = area_of(address, false);
@@ -94,7 +94,7 @@ uint64_t *blocks_leaf(struct blocks_near *near, uintptr_t address)
 	uint64_t *words = leaf_of(address);
 
 	if (words != NULL) {
-		/* A signal handler's hooks pass through; should it leave by longjmp, there is no leaf here. */
+		/* Hooks in a signal handler only forward; if the handler leaves by longjmp, this cache entry is empty. */
 		leaf->mib = 0;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		leaf->words = words;
@@ -105,7 +105,7 @@ uint64_t *blocks_leaf(struct blocks_near *near, uintptr_t address)
 	return words;
 }
 
-/* Where the number of the eras of a unit of leaves is; NULL: there are none, or no memory. */
+/* Where the number of a unit's eras is stored; NULL: none, or no memory. */
 static uint32_t *eras_place(uint64_t unit, bool make)
 {
 	uint64_t *used = &memory.head->used[LIVE_LEAF_ERAS];
@@ -122,7 +122,7 @@ static uint32_t *eras_place(uint64_t unit, bool make)
 	return (uint32_t *)(void *)memory.region[LIVE_LEAF_ERAS] + unit;
 }
 
-/* The era of a word of a small or tiny leaf, made if need be and wanted; NULL: none, which is 0. */
+/* The era of a word of a small or tiny leaf, allocated if `make`; NULL: none, which means 0. */
 static uint16_t *era_of(const uint64_t *word, bool make)
 {
 	uint64_t offset = (uint64_t)((const char *)word - memory.region[LIVE_LEAVES]);
@@ -141,7 +141,7 @@ static uint16_t *era_of(const uint64_t *word, bool make)
 	return eras + offset % LIVE_LEAF_UNIT / sizeof *word;
 }
 
-/* From now on the thread knows where the eras of a leaf are. */
+/* Caches where the eras of a leaf are. */
 static void keep_eras(struct blocks_leaf *leaf, const uint64_t *word, const uint16_t *era)
 {
 	leaf->eras = (uintptr_t)era - ((uintptr_t)word >> 2);
@@ -167,7 +167,7 @@ struct block blocks_unpack(const uint64_t *word)
 			       .size_bytes = live_small_size(value) };
 }
 
-/* One unit that *place names, made if need be and wanted; NULL: none. */
+/* The unit that *place names, allocated if `make`; NULL: none. */
 static void *unit_of(uint32_t *place, bool make)
 {
 	uint32_t number = make ? number_at(place, &spare_unit, LIVE_LEAVES, 1, LIVE_LEAF_UNIT)
@@ -176,7 +176,7 @@ static void *unit_of(uint32_t *place, bool make)
 	return number != 0 ? unit_at(number) : NULL;
 }
 
-/* A page of the leaves' region, cut from a unit; its number + 1. 0: no memory. */
+/* Allocates a page of the leaves' region from a unit; returns its number + 1. 0: no memory. */
 static uint32_t page_new(void)
 {
 	uint32_t page = __atomic_load_n(&page_next, __ATOMIC_RELAXED);
@@ -221,7 +221,7 @@ static uint64_t *tiny_word(uintptr_t address, bool make)
 	if (page == 0 && make) {
 		uint32_t made = page_new();
 
-		/* Who loses the race loses a page. */
+		/* The loser of the race wastes a page. */
 		if (made != 0 && __atomic_compare_exchange_n(place, &page, made, false,
 							     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			page = made;
@@ -292,7 +292,7 @@ static void put_large(struct blocks_near *near, uintptr_t address, const struct 
 	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
 }
 
-/* Notes when the block of a word was born. Returns what the word has to say of it. */
+/* Stores the era of a word's block; returns the birth to pack into the word. */
 static uint32_t put_era(struct blocks_near *near, uintptr_t address, const uint64_t *word,
 			const struct block *block)
 {
@@ -310,7 +310,7 @@ static uint32_t put_era(struct blocks_near *near, uintptr_t address, const uint6
 	return (uint32_t)block->birth_ms & LIVE_BIRTH_MASK;
 }
 
-/* A small or tiny block whose leaf may not be there yet, or a tiny one. */
+/* Slow path: a tiny block, or a small one whose leaf may not exist yet. */
 static void put_word(struct blocks_near *near, uintptr_t address, const struct block *block,
 		     struct block *ret_old)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The block map: address -> site counters, requested size, birth. A shadow of the address space in three levels; no locks, no
- * hashing: the blocks of a program never share a granule, so each entry has one writer at a time (whoever holds the
- * block). Entering and taking a small block is in hooks/allocation.h and hooks/free.h. */
+/* The block map: address -> site counters, requested size, birth. A three-level shadow of the address space; no locks, no
+ * hashing: two blocks never share a granule, so each entry has one writer at a time (the thread that owns the block). The
+ * fast paths for small blocks are in hooks/allocation.h and hooks/free.h. */
 #ifndef RECORDER_COUNTERS_BLOCKS_H
 #define RECORDER_COUNTERS_BLOCKS_H
 
@@ -12,52 +12,52 @@
 #include "recorder/order.h"
 
 struct block {
-	uint32_t counters; /* 0 = the address is not known */
-	uint32_t weight;   /* a sample: how many blocks it stands for; else not used */
+	uint32_t counters; /* 0 = unknown address */
+	uint32_t weight;   /* number of blocks that a sample represents; else unused */
 	uint64_t birth_ms;
 	uint64_t size_bytes;
 };
 
-/* The leaves that a thread used last: a leaf never moves, so the upper levels need not be read again. */
+/* A thread's cache of recently used leaves: a leaf never moves, so the upper levels need not be read again. */
 enum { BLOCKS_NEAR = 64 };
 struct blocks_leaf {
 	uintptr_t mib; /* address >> LIVE_SMALL_SHIFT; 0 = none */
 	uint64_t *words;
 	uintptr_t
-		eras; /* of a word at w: at eras + w / 4; 0 = not looked up yet, or there are none */
+		eras; /* the era of the word at w is at eras + w / 4; 0 = not looked up yet, or none */
 	uintptr_t pad;
 };
 struct blocks_near {
 	struct blocks_leaf leaf[BLOCKS_NEAR];
 };
 
-/* Requests of [limit, LIVE_SMALL_LIMIT) bytes are in small leaves; smaller ones in tiny leaves. The limit is
- * LIVE_TINY_LIMIT where the allocator packs them closer than a granule, else 0. Fixed when the profile is made. */
+/* Requests of [limit, LIVE_SMALL_LIMIT) bytes are in small leaves, smaller ones in tiny leaves. The limit is LIVE_TINY_LIMIT
+ * if the allocator packs blocks closer than a granule, else 0. Fixed when the profile is created. */
 extern HIDDEN uint64_t blocks_tiny_limit, blocks_small_span;
 void blocks_start(bool packed_tightly);
 
 enum { BLOCKS_GRANULE_SHIFT = 5 };
 
-/* A fork's child begins anew. */
+/* Starts over in a forked child. */
 void blocks_reset(void);
 
-/* Enters a block. ret_old: an entry that was still there, whose free has not been seen; counters 0 = none. */
+/* Inserts a block. ret_old: an entry that was still there because its free was missed; counters 0 = none. */
 void blocks_put(struct blocks_near *near, uintptr_t address, const struct block *block,
 		struct block *ret_old);
 struct block blocks_take_slow(uintptr_t address);
 
-/* Whether any block is of a later era than 0. Not the clock's word: that may be set back by a tick. */
+/* True if any block is of an era later than 0. The clock cannot tell: it may be set back by a tick. */
 extern HIDDEN bool blocks_have_eras;
-/* Where the era of a word of a small leaf is; NULL: there is none, which is era 0. */
+/* Returns the address of the era of a word in a small leaf; NULL: none, which means era 0. */
 const uint16_t *blocks_find_era(struct blocks_leaf *leaf, const uint64_t *word);
 
-/* What a word of a small or tiny leaf says; it is not 0. */
+/* Decodes a nonzero word of a small or tiny leaf. */
 struct block blocks_unpack(const uint64_t *word);
 
-/* The entry of an address, which stays; counters 0 = none. */
+/* Looks up an address without removing its entry; counters 0 = none. */
 struct block blocks_find(uintptr_t address);
 
-/* The leaf of an address, kept in `near`. NULL: none there yet. */
+/* Looks up the leaf of an address and caches it in `near`. NULL: not allocated yet. */
 uint64_t *blocks_leaf(struct blocks_near *near, uintptr_t address);
 
 static ALWAYS_INLINE size_t blocks_granule(uintptr_t address)
@@ -71,7 +71,7 @@ static ALWAYS_INLINE struct blocks_leaf *blocks_near_leaf(struct blocks_near *ne
 	return &near->leaf[(address >> LIVE_SMALL_SHIFT) % BLOCKS_NEAR];
 }
 
-/* The word of a small block's granule. NULL: no leaf there yet. */
+/* The word of a small block's granule. NULL: the leaf is not allocated yet. */
 static ALWAYS_INLINE uint64_t *blocks_small_word(struct blocks_near *near, uintptr_t address)
 {
 	const struct blocks_leaf *leaf = blocks_near_leaf(near, address);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of mapped ranges: sorted by address, without overlap, in scratch memory, under maps_lock.
  *
- * A mapping that loses its middle becomes two pieces; the one at the lower end stands for the call, so that a mapping
- * counts as freed once. What leaves the table is counted after the lock was given back, since its site counters may need memory.
- * A removal that does not get the lock is done by whoever gets it next (deferred_frees.h). */
+ * A mapping that loses its middle becomes two pieces; the lower one carries the call count, so that a mapping counts as freed
+ * once. Removed ranges are counted after the lock is released, since their site counters may need memory. If a removal cannot get
+ * the lock, the next owner of the lock does it (deferred_frees.h). */
 #include "recorder/counters/maps.h"
 
 #include "recorder/arch/arch.h"
@@ -17,11 +17,11 @@ static PROCESS_STATE struct live_map_range *table;
 static PROCESS_STATE uint32_t used, capacity;
 static PROCESS_STATE uint64_t additions = 1;
 static PROCESS_STATE struct lock maps_lock;
-static PROCESS_STATE struct deferred_frees late; /* start and bytes */
+static PROCESS_STATE struct deferred_frees late; /* key: start, value: bytes */
 
 enum { CAPACITY_FIRST = 256, CAPACITY_MAX = 1 << 20, PIECES = 16 };
 
-/* What has left the table and is not counted yet. */
+/* Removed from the table but not counted yet. */
 struct pieces {
 	struct piece {
 		uint64_t bytes;
@@ -73,14 +73,14 @@ static void erase(uint32_t at)
 	__builtin_memmove(&table[at], &table[at + 1], (used - at) * sizeof *table);
 }
 
-/* Takes the part of a range that lies in [start, end) out of the table. */
+/* Removes the part of a range that lies in [start, end). */
 static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *removed)
 {
 	struct live_map_range range = table[i], tail = range;
 	uintptr_t low = MAX(range.start, start), high = MIN(range.end, end);
 
 	if (low > range.start && high < range.end && used == capacity) {
-		health_add(HEALTH_untracked_maps); /* no room for two: what is behind goes too */
+		health_add(HEALTH_untracked_maps); /* no room for two: drop the tail too */
 		high = range.end;
 	}
 	removed->piece[removed->count++] =
@@ -97,14 +97,14 @@ static void cut(uint32_t i, uintptr_t start, uintptr_t end, struct pieces *remov
 		insert(i, tail);
 }
 
-/* Takes out what is known of [start, end) and was added before `until`, the last first: so that of many that go at once, as at the
- * break, none moves those that go after it. False: `removed` is full, and there may be more. */
+/* Removes everything in [start, end) that was added before `until`, highest first, so that bulk removals (e.g. by brk) do not move
+ * entries that are removed next. False: `removed` is full, and there may be more. */
 static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct pieces *removed)
 {
 	uint32_t i = find(end - 1);
 
 	if (start >= end)
-		return true; /* no such range: it wraps */
+		return true; /* empty, or it wraps */
 	i += i < used && table[i].start < end;
 	for (; i > 0 && table[i - 1].end > start; i--) {
 		if (table[i - 1].added >= until)
@@ -116,7 +116,7 @@ static bool remove_range(uintptr_t start, uintptr_t end, uint64_t until, struct 
 	return true;
 }
 
-/* Catches up on what is late. False: `removed` is full. */
+/* Does the deferred removals. False: `removed` is full. */
 static bool remove_late(struct pieces *removed)
 {
 	struct deferred_free end;
@@ -175,7 +175,7 @@ static void count_added(struct slot *slot, uint64_t bytes, uint32_t id)
 	arch_add(&slot->live->map_bytes, bytes);
 }
 
-/* Sorted, without overlap, and together what is mapped. Under the lock. */
+/* The table is sorted, without overlap, and adds up to the mapped bytes. Under the lock. */
 static void check_maps(void)
 {
 	static struct check_pace pace;
@@ -202,7 +202,7 @@ static void check_maps(void)
 	check_done(&pace, used);
 }
 
-/* Takes the lock, with room for two more ranges if there is memory. */
+/* Takes the lock, with capacity for two more ranges if memory allows. */
 static bool take_with_room(struct slot *slot)
 {
 	struct live_map_range *larger = NULL;
@@ -221,7 +221,7 @@ static bool take_with_room(struct slot *slot)
 	return true;
 }
 
-/* For readers, around every change of the table: doc: live_maps. One who died in between leaves an odd number. */
+/* Lets readers detect changes of the table: doc: live_maps. A writer that dies in between leaves the number odd. */
 static void begin_change(void)
 {
 	struct live_maps *maps = &memory.head->maps;
@@ -239,7 +239,7 @@ static void end_change(void)
 	__atomic_store_n(&maps->serial, (maps->serial | 1) + 1, __ATOMIC_RELEASE);
 }
 
-/* Removes a range as remove_range, and adds it with site counters, if they are not 0. False: the lock could not be taken. */
+/* Removes a range like remove_range, and adds it again if counters are not 0. False: could not take the lock. */
 static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t until,
 		   uint32_t counters)
 {
@@ -266,7 +266,7 @@ static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t 
 
 void maps_add(struct slot *slot, uintptr_t start, uint64_t bytes, uint32_t counters)
 {
-	/* What is known there was unmapped unseen: the kernel would not give it twice. */
+	/* A known range there was unmapped without our seeing it: the kernel would not map it twice. */
 	change(slot, start, bytes, UINT64_MAX, counters);
 }
 
@@ -287,12 +287,30 @@ uint64_t maps_before_move(struct slot *slot, uintptr_t start, uint64_t bytes)
 		health_add(HEALTH_unknown_ends);
 		return 0;
 	}
-	uint32_t i = find(start);
+	for (uint32_t i = find(start); i < used && table[i].start < start + bytes; i++) {
+		struct live_map_range *range = &table[i];
 
-	if (i < used && table[i].start < start + bytes)
+		if (range->moving)
+			continue;
 		until = additions;
+		range->moving = range->start >= start && range->end <= start + bytes;
+	}
 	lock_give(&maps_lock);
 	return until;
+}
+
+void maps_stay(struct slot *slot, uint64_t until, uintptr_t start, uint64_t bytes)
+{
+	if (until == 0)
+		return;
+	if (!lock_take(&maps_lock, slot->id)) {
+		health_add(HEALTH_unknown_ends);
+		return;
+	}
+	for (uint32_t i = find(start); i < used && table[i].start < start + bytes; i++)
+		if (table[i].added < until)
+			table[i].moving = false;
+	lock_give(&maps_lock);
 }
 
 void maps_move(struct slot *slot, uint64_t until, uintptr_t from, uint64_t from_bytes, uintptr_t to,

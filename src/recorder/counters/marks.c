@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Marks, and the values of a snapshot.
  *
- * Owns: LIVE_MARKS and LIVE_SAVED, a ring. The collector takes snapshots out of the ring and says how far it has read, in the
- * control page. A snapshot is what the site counters said when the program asked for it: they are copied, which takes some ten
- * instructions for each, and nobody waits. Where the ring has no room (the collector is behind, or there are too many
- * site counters) the mark says that nothing was saved, and the collector takes what it finds when it sees it. Without a collector
- * the ring is kept until it is full: whoever reads the profile finds all that was saved. */
+ * Owns: LIVE_MARKS and LIVE_SAVED, a ring. The collector reads snapshots from the ring and publishes how far it has read in the
+ * control page. A snapshot copies the site counters when the program requests it, some ten instructions each, and nobody waits.
+ * If the ring is full (the collector is behind, or there are too many site counters), the mark says that nothing was saved, and
+ * the collector uses the values it finds when it sees the mark. Without a collector the ring fills up once: a reader of the
+ * profile finds everything that was saved. */
 #include "recorder/counters/marks.h"
 
 #include <time.h>
@@ -16,14 +16,14 @@
 #include "recorder/api/tags.h"
 
 enum {
-	MORE = 64, /* site counters that may be made while the first are copied */
+	MORE = 64, /* site counters that may be allocated during the copy */
 	TRIES = 4,
 };
 
 static PROCESS_STATE struct lock marks_lock;
-static PROCESS_STATE uint64_t saved_until; /* place in the ring, counted for ever; under the lock */
+static PROCESS_STATE uint64_t saved_until; /* position in the ring, never wraps; under the lock */
 static PROCESS_STATE uint64_t
-	saved_from; /* nothing before it is still to be read, whatever the collector has said yet */
+	saved_from; /* everything before it has been read, even if the collector has not said so yet */
 
 void marks_reset(void)
 {
@@ -36,7 +36,7 @@ void marks_recover(struct slot *slot)
 	lock_recover(&marks_lock, slot->id);
 }
 
-/* Where a filter forbids clock_gettime: the collector's, which is a millisecond coarse. */
+/* Returns 0 if a filter forbids clock_gettime: then the collector's clock applies, in milliseconds. */
 static uint64_t now_ns(void)
 {
 	struct timespec now = { 0 };
@@ -47,7 +47,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Room for so many in a row, or UINT64_MAX. Under the lock. */
+/* Finds room for `count` consecutive entries, or UINT64_MAX. Under the lock. */
 static uint64_t room_for(uint64_t count)
 {
 	uint64_t size = memory.head->region[LIVE_SAVED].bytes / sizeof(struct live_saved);
@@ -56,8 +56,8 @@ static uint64_t room_for(uint64_t count)
 
 	bool empty = MAX(done, saved_from) == at;
 
-	/* From the beginning where nothing is left to be read, so that little memory is used; and where what is left at
-	 * the end is too short. */
+	/* Start over at the beginning if nothing is left to read, to use little
+	 * memory, and if the rest of the ring is too short. */
 	if (at % size != 0 && (empty || at % size + count > size))
 		at += size - at % size;
 	if (empty)
@@ -69,7 +69,7 @@ static uint64_t room_for(uint64_t count)
 	return at;
 }
 
-/* Frees first, so that nothing is less than empty because of a block that was freed meanwhile. */
+/* Reads frees first, so that a block freed meanwhile cannot make a value negative. */
 static uint32_t save(struct live_saved *to, uint64_t most)
 {
 	uint64_t first = MIN(memory_used(LIVE_SITE_COUNTERS), most);
@@ -94,7 +94,7 @@ static uint32_t save(struct live_saved *to, uint64_t most)
 	return (uint32_t)now;
 }
 
-/* What all threads have done so far, about. */
+/* Approximate number of operations of all threads so far. */
 static uint64_t operations(void)
 {
 	uint64_t slots = memory_used(LIVE_SLOTS), sum = 0;
@@ -105,7 +105,7 @@ static uint64_t operations(void)
 	return sum;
 }
 
-/* Again, if this thread had no processor in the middle of it and others went on. */
+/* Retries if this thread was preempted during the copy while others went on. */
 static uint32_t save_at_once(struct live_saved *to, uint64_t most)
 {
 	uint64_t before;
@@ -124,7 +124,7 @@ static void save_site_counters(struct slot *slot, struct live_mark *mark)
 	uint64_t first = memory_used(LIVE_SITE_COUNTERS);
 	uint64_t count = first + MORE;
 
-	/* All of the ring that this may need, since its place is found under the lock. */
+	/* Open all of the ring that this may need, since the position is only known under the lock. */
 	if (count > size ||
 	    !memory_open(
 		    LIVE_SAVED,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stack trie and the table of sites.
  *
- * Owns: LIVE_NODES, LIVE_SITES and two hash tables of ids in scratch memory, all changed under sites_lock; memory for
- * them is opened before the lock is taken. A site that there is already is mostly found without it. An outgrown table is left
- * behind: together less than the living one.
- * Invariant: a node is reached from the root by exactly one chain of frames; a key leads to one site.
+ * Owns: LIVE_NODES, LIVE_SITES and two hash tables of ids in scratch memory, all changed under sites_lock; memory for them is
+ * opened before the lock is taken. Most existing sites are found without the lock. Outgrown tables are never freed; together
+ * they are smaller than the current one. Invariant: exactly one chain of frames leads from the root to a node; a key
+ * identifies one site.
  *
- * While there is one slot its own table has all sites: the table of sites is filled when another comes. */
+ * While there is one slot, its own table has all sites; the table of sites is filled when a second slot registers. */
 #include "recorder/counters/sites.h"
 
 #include "base/hash.h"
@@ -14,8 +14,7 @@
 #include "recorder/unwind/rules.h"
 
 static PROCESS_STATE struct table nodes, sites;
-static PROCESS_STATE uint32_t
-	sites_entered; /* of all sites, how many are in the table; under the lock */
+static PROCESS_STATE uint32_t sites_entered; /* sites that are in the table; under the lock */
 static PROCESS_STATE struct lock sites_lock;
 
 static uint64_t node_hash(uint32_t parent, uint32_t frame)
@@ -23,7 +22,7 @@ static uint64_t node_hash(uint32_t parent, uint32_t frame)
 	return hash_mix((uint64_t)parent << 32 | frame);
 }
 
-/* Room for `more` further ids. */
+/* Grows the table for `more` further ids. */
 static void grow(struct slot *slot, struct table *table, uint64_t more, table_scratch *scratch)
 {
 	uint32_t mask = __atomic_load_n(&table->mask, __ATOMIC_RELAXED);
@@ -31,15 +30,15 @@ static void grow(struct slot *slot, struct table *table, uint64_t more, table_sc
 
 	if (larger.entry == NULL || !lock_take(&sites_lock, slot->id))
 		return;
-	if (table->mask == mask) /* nobody was faster */
+	if (table->mask == mask) /* no other thread has grown it */
 		table_move(table, larger);
 	lock_give(&sites_lock);
 }
 
-/* The child of `parent` for a frame. 0: no memory. Under the lock.
+/* Returns the child of `parent` for a frame. 0: no memory. Under the lock.
  *
- * A new stack mostly brings a chain of new nodes, one behind the other: a node that follows its parent is found there
- * and is not in the table. */
+ * A new stack usually adds a chain of consecutive nodes: a node right after its parent is found there and is not in the
+ * table. */
 static uint32_t node_child(uint32_t parent, uint32_t frame)
 {
 	uint64_t used = memory_used(LIVE_NODES);
@@ -66,7 +65,7 @@ static uint32_t node_child(uint32_t parent, uint32_t frame)
 	return (uint32_t)used;
 }
 
-/* The node of the whole walk; known ones from the root on are kept in the walk. 0: no memory. Under the lock. */
+/* Returns the node of the whole walk; caches the nodes of all frames in the walk. 0: no memory. Under the lock. */
 static uint32_t node_of_walk(struct walk *walk)
 {
 	uint32_t x = walk->count;
@@ -74,7 +73,7 @@ static uint32_t node_of_walk(struct walk *walk)
 
 	while (x > 0 && walk->info[x - 1].node == 0)
 		x--;
-	node = x > 0 ? walk->info[x - 1].node : walk->mark; /* marks are the first nodes */
+	node = x > 0 ? walk->info[x - 1].node : walk->mark; /* sentinels are the first nodes */
 	for (; x < walk->count; x++) {
 		node = node_child(node, rule_frame(walk->info[x].rule));
 		if (node == 0)
@@ -84,7 +83,7 @@ static uint32_t node_of_walk(struct walk *walk)
 	return node;
 }
 
-/* Enters the sites that were made while there was one slot. False: no memory. Under the lock. */
+/* Inserts the sites that were created while there was one slot. False: no memory. Under the lock. */
 static bool enter_sites(void)
 {
 	uint64_t used = memory_used(LIVE_SITES);
@@ -95,7 +94,7 @@ static bool enter_sites(void)
 	return sites_entered == used;
 }
 
-/* 0 = none; without the lock also if there is one. */
+/* 0 = none; without the lock it may miss an existing site. */
 static uint32_t site_find(const struct table *table, uint64_t key)
 {
 	uint32_t tag = table_tag(key), place = tag, id;
@@ -106,7 +105,7 @@ static uint32_t site_find(const struct table *table, uint64_t key)
 	return id;
 }
 
-/* A site that another slot has made, mostly: threads have their stacks in common. */
+/* Finds a site that another slot has created, without the lock: threads share most of their stacks. */
 static uint32_t site_find_quickly(uint64_t key)
 {
 	struct table view = table_view(&sites);
@@ -114,7 +113,7 @@ static uint32_t site_find_quickly(uint64_t key)
 	return site_find(&view, key);
 }
 
-/* A site without its key and its time. */
+/* Adds a site; sets its key and birth. */
 static uint32_t site_add(uint64_t key, struct live_site site)
 {
 	uint64_t used = memory_used(LIVE_SITES);
@@ -144,7 +143,7 @@ bool sites_start(void)
 	if (nodes.entry == NULL || sites.entry == NULL)
 		return false;
 	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_NO_STACK; mark++)
-		*memory_node(mark) = (struct live_node){ 0, mark }; /* no walk made them */
+		*memory_node(mark) = (struct live_node){ 0, mark }; /* not part of any walk */
 	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
 		uint64_t key = sites_key(~(uint64_t)kind, (enum live_kind)kind);
 
@@ -174,20 +173,20 @@ static void count_mark(const struct walk *walk)
 		health_add(walk->unreadable ? HEALTH_stacks_unreadable : HEALTH_stacks_stopped);
 }
 
-/* Whether other slots may have made sites. A slot is there before it makes its first. */
+/* True if other slots may have created sites. A slot is registered before it creates its first. */
 static bool is_shared(void)
 {
 	return memory_used(LIVE_SLOTS) > 1;
 }
 
-/* A site that another slot has made; 0: none. *ret_failed: no memory to find out. Under the lock. */
+/* Finds a site that another slot has created; 0: none. *ret_failed: no memory to find out. Under the lock. */
 static uint32_t site_of_others(uint64_t key, bool shared, bool *ret_failed)
 {
 	*ret_failed = shared && !enter_sites();
 	return shared && !*ret_failed ? site_find(&sites, key) : 0;
 }
 
-/* The site of the stack in the walk, made if there is none. 0: no memory. Under the lock. */
+/* Finds or creates the site of the stack in the walk. 0: no memory. Under the lock. */
 static uint32_t site_of_walk(struct walk *walk, uint64_t key, enum live_kind kind, bool shared)
 {
 	bool failed;
@@ -201,7 +200,7 @@ static uint32_t site_of_walk(struct walk *walk, uint64_t key, enum live_kind kin
 	return site;
 }
 
-/* The site like another one but for its tag or interval. As above. */
+/* Finds or creates a site that differs from another in its tag or interval. As above. */
 static uint32_t site_like(struct live_site like, uint64_t key, bool shared)
 {
 	bool failed;
@@ -210,7 +209,7 @@ static uint32_t site_like(struct live_site like, uint64_t key, bool shared)
 	return site != 0 || failed ? site : site_add(key, like);
 }
 
-/* The node that a chain leads to by one more frame; 0 = none. Under the lock. */
+/* Returns the existing child of a node for a frame; 0 = none. Under the lock. */
 static uint32_t node_find(uint32_t parent, uint32_t frame)
 {
 	const struct live_node *next = memory_node(parent + 1);
@@ -224,7 +223,7 @@ static uint32_t node_find(uint32_t parent, uint32_t frame)
 	return id;
 }
 
-/* A chain of frames leads to one node, a key to one site. Under the lock. */
+/* Checks that a chain of frames leads to one node, and a key to one site. Under the lock. */
 static void check_sites(void)
 {
 	static struct check_pace pace;
@@ -243,8 +242,8 @@ static void check_sites(void)
 	check_done(&pace, used + sites_entered + nodes.mask + sites.mask);
 }
 
-/* Memory for a site and its counters, before the lock is taken. Without counters a site would be made again at the next
- * call. Above the reserve, unless `must`; so the tables of sites, which are as large as the sites, may use it. */
+/* Reserves memory for a site and its counters before the lock is taken. Without counters, the next call would create the site
+ * again. Stays above the reserve, unless `must`; the tables of sites, which grow with the sites, may use it. */
 static bool make_room(struct slot *slot, bool shared, bool must)
 {
 	uint64_t used = memory_used(LIVE_SITES);
@@ -257,7 +256,7 @@ static bool make_room(struct slot *slot, bool shared, bool must)
 	return slot_reserve(slot, must);
 }
 
-/* Takes the lock with that room. *ret_shared: whether other slots may have made sites before. */
+/* Takes the lock with that memory reserved. *ret_shared: other slots may have created sites before. */
 static bool take_with_room(struct slot *slot, bool *ret_shared, bool must)
 {
 	for (;;) {
@@ -266,12 +265,12 @@ static bool take_with_room(struct slot *slot, bool *ret_shared, bool must)
 			return false;
 		if (!lock_take(&sites_lock, slot->id)) {
 			slot->walk->stamp =
-				0; /* the stack is walked and looked up again at the next call */
+				0; /* walk and look up the stack again at the next call */
 			return false;
 		}
 		if (is_shared() == *ret_shared)
 			return true;
-		lock_give(&sites_lock); /* the second slot has come just now */
+		lock_give(&sites_lock); /* a second slot has just registered */
 	}
 }
 
@@ -304,7 +303,7 @@ COLD uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kin
 	return counters_of(slot, key, site, kind, false);
 }
 
-/* A site without a stack of its own is where those go that find no memory: it must exist. */
+/* A site without a stack is the fallback when memory runs out: it must exist. */
 static COLD uint32_t counters_like(struct slot *slot, struct live_site like, uint64_t key)
 {
 	bool must = like.node <= LIVE_FRAME_NO_STACK, shared;
@@ -336,7 +335,7 @@ uint32_t sites_counters_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
 	return found == other && base != other ? sites_counters_of_tag(slot, other, tag) : found;
 }
 
-/* The node of a chain; known ones from the root on are kept in it. 0: no memory. Under the lock. */
+/* Returns the node of a chain; caches the nodes of its frames there. 0: no memory. Under the lock. */
 static uint32_t node_of_chain(struct site_chain *chain)
 {
 	uint32_t node = chain->known > 0 ? chain->node[chain->known - 1] : chain->mark;
@@ -346,7 +345,7 @@ static uint32_t node_of_chain(struct site_chain *chain)
 		if (node == 0)
 			return 0;
 		chain->node[chain->known] = node;
-		__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a hook may be left here */
+		__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the hook may be abandoned here */
 		chain->known++;
 	}
 	return node;
@@ -428,6 +427,6 @@ uint32_t sites_counters_of_site(struct slot *slot, uint32_t site)
 
 	if (LIKELY(counters != 0))
 		return counters;
-	/* A free that is counted elsewhere would leave its block alive for ever. */
+	/* A free counted elsewhere would leave its block live for ever. */
 	return slot_counters(slot, key, site, (enum live_kind)memory_site(site)->kind, true);
 }

@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sites: from the hash of a walk to the calling slot's counters of that site, making node, site and counters as needed. */
+/* Maps the hash of a walk to the calling slot's counters of that site; creates node, site and counters as needed. */
 #ifndef RECORDER_COUNTERS_SITES_H
 #define RECORDER_COUNTERS_SITES_H
 
 #include "recorder/slot.h"
 #include "recorder/unwind/walk.h"
 
-/* The root's marks, the [other] sites and the tables. False: no memory. */
+/* Creates the sentinel nodes below the root, the [other] sites and the tables. False: no memory. */
 bool sites_start(void);
 void sites_reset(void);
 
 /* After an abandoned hook. */
 void sites_recover(struct slot *slot);
 
-/* Makes what is missing for the stack in slot->walk; returns the slot's counters of the site, never 0. */
+/* Creates what is missing for the stack in slot->walk; returns the slot's counters of the site, never 0. */
 uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kind kind);
 
-/* The slot's counters of a tag and of the stack that `base`, counters of the slot without a tag, are of. Never 0. */
+/* Returns the slot's counters of a tag and the stack of `base`, which are untagged counters of the slot. Never 0. */
 uint32_t sites_counters_of_tag(struct slot *slot, uint32_t base, uint32_t tag);
 
-/* A stack with other frames than the walk has, root first. */
+/* A stack whose frames differ from the walk's, root first. */
 struct site_chain {
-	uint32_t *frame, *node; /* node[i] is that of frames 0 to i ... */
-	uint32_t count, known;	/* ... if i is less than `known` */
+	uint32_t *frame, *node; /* node[i] is the node of frames 0 to i ... */
+	uint32_t count, known;	/* ... for i < known */
 	uint32_t mark;		/* enum live_frame_mark at the root; 0 = a complete stack */
 };
-/* The slot's counters of it. Never 0. */
+/* Returns the slot's counters of a chain. Never 0. */
 uint32_t sites_counters_of_chain(struct slot *slot, struct site_chain *chain, uint64_t key,
 				 enum live_kind kind);
 
-/* The slot's counters of the same stack and tag as `base`'s, for samples of an interval. 0: no memory. */
+/* Returns the slot's counters of base's stack and tag for samples of an interval. 0: no memory. */
 uint32_t sites_counters_of_interval(struct slot *slot, uint32_t base, uint64_t interval);
 
-/* The slot's counters of what has no stack because the mode walks none. Never 0. */
+/* Returns the slot's counters of blocks without a stack, in modes that walk none. Never 0. */
 uint32_t sites_counters_without_stack(struct slot *slot, enum live_kind kind);
 
-/* This slot's counters for a block that another slot allocated. */
+/* Returns this slot's counters of a site that another slot allocated from. */
 uint32_t sites_counters_of_site(struct slot *slot, uint32_t site);
 
 static ALWAYS_INLINE uint64_t sites_key(uint64_t hash, enum live_kind kind)

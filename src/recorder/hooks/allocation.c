@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rare parts of an allocation: a stack that has to be walked, a block that the map's short way does not take, every mode but the
- * exact one. Owns nothing. Inside a hook. */
+/* Slow paths of an allocation: walking the stack, inserting a block that the map's fast path rejects, and every mode but exact.
+ * Owns nothing. Runs inside a hook. */
 #include "recorder/hooks/allocation.h"
 
+#include "recorder/api/pool_words.h"
 #include "recorder/api/tags.h"
 #include "recorder/clock.h"
 #include "recorder/counters/sites.h"
@@ -13,8 +14,8 @@
 #include "recorder/sampling/sampled_blocks.h"
 #include "recorder/unwind/walk.h"
 
-/* Walks the stack of an allocation, and remembers it; what the loader does never, so that all its calls are seen here. Returns its
- * hash. counters: of its site, made if need be; NULL: an interpreter may have frames on it. */
+/* Walks the stack of an allocation, caches it and returns its hash. Calls from the loader are never cached, so that each of them
+ * gets here. counters: receives the site's counters, allocated if needed; NULL if the stack may have interpreter frames. */
 static uint64_t walked(struct slot *slot, const uintptr_t *frame, uint32_t *counters)
 {
 	bool by_loader = modules_is_loader(frame[1]);
@@ -34,21 +35,45 @@ static uint64_t walked(struct slot *slot, const uintptr_t *frame, uint32_t *coun
 	return hash;
 }
 
-/* The counters of the stack alone -> those of the stack and the thread's tag. */
-static uint32_t tagged(struct slot *slot, uint32_t id, const uintptr_t *frame)
+static ALWAYS_INLINE uint32_t tag_here(struct slot *slot, const uintptr_t *frame)
 {
 	if (thread_state.tag != 0 && UNLIKELY(tags_is_stale(slot->scope, (uintptr_t)frame)))
 		tags_settle(slot, (uintptr_t)frame);
-	return thread_state.tag != 0 ? sites_counters_of_tag(slot, id, thread_state.tag) : id;
+	return thread_state.tag;
 }
 
-/* Whether the last walk was made by the full interpreter, as over every signal handler; such a one is never remembered. */
+/* The tag `name` below another one; `else_this` if there is no memory or the tags nest too deeply. */
+static uint32_t tag_below(struct slot *slot, uint32_t tag, uint32_t name, uint32_t else_this)
+{
+	uint32_t below = tags_below(slot, tag, name);
+
+	if (UNLIKELY(below == 0))
+		health_add(HEALTH_lost_tags);
+	return below != 0 ? below : else_this;
+}
+
+/* The tag of a stack that counters_of_kind() or interpreted() has just looked up: if an interpreter runs a task on it, its label is the
+ * innermost tag. */
+static ALWAYS_INLINE uint32_t tag_in_task(struct slot *slot, const uintptr_t *frame)
+{
+	uint32_t tag = tag_here(slot, frame);
+
+	return LIKELY(slot->task == 0) ? tag : tag_below(slot, tag, slot->task, tag);
+}
+
+/* Maps the counters of a stack to those of the stack and a tag. */
+static ALWAYS_INLINE uint32_t tagged(struct slot *slot, uint32_t id, uint32_t tag)
+{
+	return tag != 0 ? sites_counters_of_tag(slot, id, tag) : id;
+}
+
+/* True if the last walk used the full CFI interpreter, e.g. across a signal frame; such a walk is never cached. */
 static bool is_odd(const struct slot *slot)
 {
 	return slot->walk->stamp == 0;
 }
 
-/* The counters of a stack that an interpreter may have frames on. */
+/* Returns the counters of a stack that may have interpreter frames. */
 static ALWAYS_INLINE uint32_t interpreted(struct slot *slot, const uintptr_t *frame,
 					  enum live_kind kind)
 {
@@ -74,11 +99,12 @@ NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 	uint32_t id;
 
 	if (UNLIKELY(python_is_here())) {
-		slot->quick = slot->quick_untagged = NULL; /* if it has come since */
-		return tagged(slot, interpreted(slot, frame, LIVE_KIND_HEAP), frame);
+		slot->quick = slot->quick_untagged = NULL; /* Python may have been loaded since */
+		id = interpreted(slot, frame, LIVE_KIND_HEAP);
+		return tagged(slot, id, tag_in_task(slot, frame));
 	}
 	if (UNLIKELY(slot->quick == NULL))
-		return tagged(slot, not_interpreted(slot, frame), frame);
+		return tagged(slot, not_interpreted(slot, frame), tag_here(slot, frame));
 	walked(slot, frame, &id);
 	return id;
 }
@@ -89,7 +115,8 @@ static NOINLINE uint32_t interpreted_of_kind(struct slot *slot, const uintptr_t 
 	return interpreted(slot, frame, kind);
 }
 
-/* The counters of a mapping, or of a block from a pool: walked at each. Python's own pools are as busy as malloc. */
+/* Returns the counters of a mapping or a pool block, walking the stack each time; with Python the stack cache is used, because its
+ * pools are as busy as malloc. */
 static uint32_t counters_of_kind(struct slot *slot, const uintptr_t *frame, enum live_kind kind)
 {
 	return UNLIKELY(python_is_here()) ? interpreted_of_kind(slot, frame, kind)
@@ -102,11 +129,31 @@ NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
 
 	if (verdict == MODE_SKIP)
 		return 0;
-	uint32_t id = verdict == MODE_WITHOUT_STACK
-			      ? sites_counters_without_stack(slot, LIVE_KIND_MMAP)
-			      : counters_of_kind(slot, frame, LIVE_KIND_MMAP);
+	if (verdict == MODE_WITHOUT_STACK)
+		return tagged(slot, sites_counters_without_stack(slot, LIVE_KIND_MMAP),
+			      tag_here(slot, frame));
+	uint32_t id = counters_of_kind(slot, frame, LIVE_KIND_MMAP);
 
-	return tagged(slot, id, frame);
+	return tagged(slot, id, tag_in_task(slot, frame));
+}
+
+/* Caches sites_counters_of_tag, whose tables do not fit in the CPU caches. */
+static uint32_t counters_of_pool_tag(struct slot *slot, uint32_t id, uint32_t tag)
+{
+	struct pool_near *near = pool_near_make(slot);
+	uint64_t key = (uint64_t)id << 32 | tag;
+	struct slot_recent none = { 0 },
+			   *recent = near != NULL ? &near->tagged[id % POOL_TAGGED] : &none;
+
+	if (LIKELY(recent->key == key))
+		return (uint32_t)recent->counters;
+	uint32_t counters = sites_counters_of_tag(slot, id, tag);
+
+	/* Not if it fell back to [other]: memory may become available again. */
+	if (memory_site(memory_counters(counters)->site)->node ==
+	    memory_site(memory_counters(id)->site)->node)
+		slot_remember(recent, key, counters);
+	return counters;
 }
 
 NOINLINE uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name,
@@ -116,13 +163,10 @@ NOINLINE uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, ui
 	uint32_t id = stack ? counters_of_kind(slot, frame, LIVE_KIND_POOL)
 			    : sites_counters_without_stack(slot, LIVE_KIND_POOL);
 
-	if (thread_state.tag != 0 && UNLIKELY(tags_is_stale(slot->scope, (uintptr_t)frame)))
-		tags_settle(slot, (uintptr_t)frame);
-	uint32_t tag = tags_below(slot, thread_state.tag, name);
+	uint32_t tag = stack ? tag_in_task(slot, frame) : tag_here(slot, frame);
 
-	if (UNLIKELY(tag == 0))
-		health_add(HEALTH_lost_tags);
-	return sites_counters_of_tag(slot, id, tag != 0 ? tag : name);
+	return counters_of_pool_tag(slot, id,
+				    LIKELY(tag == 0) ? name : tag_below(slot, tag, name, name));
 }
 
 NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t counters)
@@ -138,7 +182,7 @@ NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t
 	record_end(slot, block, &old, 0, false);
 }
 
-/* Enters a sample, and ends one whose free was not seen. */
+/* Inserts a sample; ends an older one at the same address whose free we missed. */
 static bool put_sample(struct slot *slot, void *block, const struct block *entry)
 {
 	struct block old;
@@ -153,7 +197,7 @@ static bool put_sample(struct slot *slot, void *block, const struct block *entry
 	return true;
 }
 
-/* A block that stands for several. */
+/* Records a block as a sample. */
 static struct live_site_counters *record_sample(struct slot *slot, void *block, uint64_t size,
 						uint64_t slack, uint64_t interval,
 						const uintptr_t *frame)
@@ -179,12 +223,13 @@ static struct live_site_counters *record_sample(struct slot *slot, void *block, 
 	return counters;
 }
 
-/* A block whose stack nobody wants. */
+/* Records a block whose stack was not requested. */
 static struct live_site_counters *record_without_stack(struct slot *slot, void *block,
 						       uint64_t size, uint64_t slack,
 						       const uintptr_t *frame)
 {
-	uint32_t id = tagged(slot, sites_counters_without_stack(slot, LIVE_KIND_HEAP), frame);
+	uint32_t id = tagged(slot, sites_counters_without_stack(slot, LIVE_KIND_HEAP),
+			     tag_here(slot, frame));
 	struct live_site_counters *counters = memory_counters(id);
 
 	record_put(slot, block, size, id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An allocation, from the forwarded call to the last counter: the pieces in the order in which they happen, then the whole. What is
- * here is inlined into every hook; what happens seldom is in allocation.c. */
+/* Records one allocation, from the forwarded call to the last counter: first the steps in execution order, then the functions that
+ * combine them. Everything here is inlined into every hook; the slow paths are in allocation.c. */
 #ifndef RECORDER_HOOKS_ALLOCATION_H
 #define RECORDER_HOOKS_ALLOCATION_H
 
@@ -15,29 +15,29 @@
 #include "recorder/sampling/mode.h"
 #include "recorder/unwind/stack_cache.h"
 
-/* ---- the block's size ---- */
+/* ---- size ---- */
 
-/* Usable minus requested; 0 where it is not known. */
+/* Usable minus requested size; 0 if unknown. */
 static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
 {
 	if (LIKELY(next.usable_in_header && libc_header_has_size(block)))
 		return libc_header_size(block) - size;
 	size_t usable = next.usable != NULL ? next.usable(block) : 0;
 
-	/* An allocator that is still starting may not know its own blocks: tcmalloc says 0. */
+	/* An allocator that is still initializing may not know its own blocks: tcmalloc returns 0. */
 	return usable > size ? usable - size : 0;
 }
 
-/* ---- its site counters ---- */
+/* ---- site counters ---- */
 
-/* The slot's site counters of the stack above the hook and of the thread's tag. */
+/* Returns this slot's site counters for the stack above the hook and the thread's tag. */
 uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame);
-/* The same of an anonymous mapping; 0: it is not to be recorded. */
+/* The same for an anonymous mapping; 0: do not record it. */
 uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame);
-/* The same of a block from a pool; its name is a tag below the thread's. */
+/* The same for a pool block; the pool's name becomes a tag below the thread's. */
 uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack);
 
-/* The same, from the stack cache on a hit. */
+/* The same as counters_of_walk, but tries the stack cache first. */
 static ALWAYS_INLINE uint32_t counters_of_stack(struct slot *slot, const uintptr_t *frame)
 {
 	const struct stack_cache_entry *remembered = stack_cache_find(slot, slot->quick, frame);
@@ -50,10 +50,10 @@ static ALWAYS_INLINE uint32_t counters_of_stack(struct slot *slot, const uintptr
 	return id;
 }
 
-/* ---- its word in the block map ---- */
+/* ---- block map ---- */
 
-/* The word of a small block that is about to be entered: seldom in the cache, and the way there is long. NULL: large or tiny,
- * or no leaf there yet. */
+/* Finds and prefetches the map word of a small block that is about to be inserted: it is rarely in the CPU cache. NULL: the block
+ * is large or tiny, or its leaf does not exist yet. */
 static ALWAYS_INLINE uint64_t *blocks_expect(struct blocks_near *near, uintptr_t address,
 					     uint64_t size)
 {
@@ -66,7 +66,7 @@ static ALWAYS_INLINE uint64_t *blocks_expect(struct blocks_near *near, uintptr_t
 	return word;
 }
 
-/* Enters a small block where nothing stands in the way; false: blocks_put is needed. word: of blocks_expect. */
+/* Fast path: inserts a small block into an empty word that blocks_expect returned; false: the caller must use blocks_put. */
 static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uint64_t *word,
 					     uintptr_t address, uint32_t counters,
 					     uint64_t birth_ms, uint64_t size)
@@ -82,7 +82,7 @@ static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uint64_t 
 				 __ATOMIC_RELAXED);
 		birth_ms &= LIVE_BIRTH_MASK;
 	}
-	/* After its era. */
+	/* Publish the word after its era. */
 	__atomic_store_n(word,
 			 live_small_pack(counters, (uint32_t)size, (uint32_t)birth_ms,
 					 live_small_place_of(address)),
@@ -90,11 +90,11 @@ static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uint64_t 
 	return true;
 }
 
-/* A block that the map's short way does not take: a large one, the first of its leaf, or one whose entry still holds
- * another, the free of which we did not see. */
+/* Slow path of the block map: a large block, the first block of a leaf, or a
+ * word still occupied by a block whose free we missed. */
 void record_put(struct slot *slot, void *block, uint64_t size, uint32_t counters);
 
-/* ---- the counters ---- */
+/* ---- counters ---- */
 
 static ALWAYS_INLINE void account_counters_add(struct live_site_counters *counters, uint64_t size,
 					       uint64_t weight)
@@ -107,7 +107,7 @@ static ALWAYS_INLINE void account_counters_add(struct live_site_counters *counte
 		counters->max_bytes = live;
 }
 
-/* The totals that peak and live values come from. */
+/* Updates the totals that the peak and the live values are computed from. */
 static ALWAYS_INLINE void account_add(struct slot *slot, struct live_site_counters *counters,
 				      uint64_t size, uint64_t weight)
 {
@@ -124,9 +124,8 @@ static ALWAYS_INLINE void account_add(struct slot *slot, struct live_site_counte
 		account_above(slot);
 }
 
-/* weight: how many blocks this one stands for, 1 unless it is a sample.
- * Details come after the totals that they are parts of: a hook may be left at any instruction (siglongjmp), and a
- * reader reads any. */
+/* weight: number of blocks that this one represents, 1 unless it is a sample. Update details after the totals that include them:
+ * siglongjmp may abandon a hook at any instruction, and a reader may read at any time. */
 static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_site_counters *counters,
 					uint64_t size, uint64_t slack, uint64_t weight)
 {
@@ -140,9 +139,10 @@ static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_site_coun
 	arch_add(&slot->live->slack, slack * weight);
 }
 
-/* ---- the whole ---- */
+/* ---- whole allocation ---- */
 
-/* Enters a new block and returns its site counters. slack: taken while forwarding, since an allocator may allocate then. */
+/* Inserts a new block and returns its site counters. slack: read under
+ * GUARD_FORWARDING, because malloc_usable_size may allocate. */
 static ALWAYS_INLINE struct live_site_counters *record_block(struct slot *slot, void *block,
 							     uint64_t size, uint64_t slack,
 							     const uintptr_t *frame)
@@ -159,11 +159,11 @@ static ALWAYS_INLINE struct live_site_counters *record_block(struct slot *slot, 
 	return counters;
 }
 
-/* What record_new does where the mode is not at exact. */
+/* record_new for any mode but exact. */
 struct live_site_counters *record_by_mode(struct slot *slot, void *block, uint64_t size,
 					  uint64_t slack, const uintptr_t *frame);
 
-/* The same as the mode says; NULL: not at all. */
+/* Records a new block according to the recording mode; NULL: not recorded. */
 static ALWAYS_INLINE struct live_site_counters *record_new(struct slot *slot, void *block,
 							   uint64_t size, uint64_t slack,
 							   const uintptr_t *frame)
@@ -174,7 +174,7 @@ static ALWAYS_INLINE struct live_site_counters *record_new(struct slot *slot, vo
 	return record_by_mode(slot, block, size, slack, frame);
 }
 
-/* The whole: the forwarded call has given a block, or NULL. */
+/* Last step of an allocation hook; block: result of the forwarded call, may be NULL. */
 static ALWAYS_INLINE void *allocated(struct slot *slot, void *block, size_t size,
 				     const uintptr_t *frame)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who defines the malloc that the program reaches, by name, and whether its blocks may lie closer together than glibc's,
- * for the block map. Mostly that is whom we forward to; but where the executable itself defines malloc, its calls do not
- * pass here: what the C++ operators hand out then is all that we see. It is not called for a try, since it may rely on
- * constructors that have not run; whom we forward to is, as malloc is what brought us here or soon will.
+/* Finds out which object defines the malloc that the program calls, and whether its blocks may lie closer together than glibc's,
+ * which the block map needs to know. Usually it is the malloc we forward to. If the executable itself defines malloc, its calls
+ * bypass us and we see only what the C++ operators allocate. That malloc is not probed, since it may rely on constructors that have
+ * not run; the one we forward to is, as the program has called it or soon will.
  *
- * Owns: what allocator.h shows, written once. */
+ * Owns: the variables in allocator.h, written once. */
 #include "recorder/hooks/allocator.h"
 
 #include "recorder/counters/blocks.h"
@@ -16,7 +16,7 @@
 PROCESS_STATE uintptr_t allocator_start, allocator_bytes;
 PROCESS_STATE bool allocator_is_libc;
 
-/* Whether two small blocks lie closer than a granule: glibc's never do, other allocators hand out 8 bytes. */
+/* True if two small blocks lie closer than a granule: never with glibc; other allocators have 8-byte blocks. */
 static bool packs_tightly(void)
 {
 	enum { TRIES = 32 };
@@ -36,7 +36,7 @@ static bool packs_tightly(void)
 	return closest < 1u << BLOCKS_GRANULE_SHIFT;
 }
 
-/* Whether libc_header_size is the usable size: tried on real blocks, because nothing guarantees it. */
+/* True if libc_header_size equals the usable size; tested on real blocks, because nothing guarantees it. */
 static bool usable_in_header(void)
 {
 	static const size_t sizes[] = { 1, 24, 25, 100, 1032, 4000, 70000, 1 << 20 };
@@ -54,7 +54,7 @@ static bool usable_in_header(void)
 	return agrees;
 }
 
-/* Whether the file name in a path begins with `start`. */
+/* True if the file name of a path begins with `start`. */
 static bool is_named(const char *path, const char *start)
 {
 	const char *name = path;
@@ -70,7 +70,7 @@ static bool is_named(const char *path, const char *start)
 	return *start == 0;
 }
 
-/* Operators that are neither a C++ runtime's nor the allocator's may have a pool, and cut it as they like. */
+/* Operators that come neither from a C++ runtime nor from the allocator may have a pool with any block spacing. */
 static bool operators_may_pack(void)
 {
 	static const char *const runtimes[] = { "libstdc++.so", "libc++.so", "libc++abi.so" };
@@ -102,7 +102,7 @@ void allocator_look_up(void)
 	modules_extent((void *)next.malloc, &allocator_start, &allocator_bytes);
 }
 
-/* Blocks are allocated for this once in the life of a program: a fork's child may begin inside the allocator, which is the same. */
+/* Probes by allocating at most once per program: a forked child may start inside the allocator, which is the same one. */
 void allocator_probe(void)
 {
 	static bool probed, tight;

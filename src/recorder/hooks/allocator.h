@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose malloc the program's blocks come from. */
+/* Identifies the allocator that the program's blocks come from. */
 #ifndef RECORDER_HOOKS_ALLOCATOR_H
 #define RECORDER_HOOKS_ALLOCATOR_H
 
@@ -8,7 +8,7 @@
 
 #include "base/compiler.h"
 
-/* The code of whoever defines the malloc that we forward to: what it maps is not the program's. */
+/* Code range of the object that defines the malloc we forward to: its mappings are not the program's. */
 extern HIDDEN uintptr_t allocator_start, allocator_bytes;
 extern HIDDEN bool allocator_is_libc;
 
@@ -17,9 +17,10 @@ static ALWAYS_INLINE bool is_in_allocator(uintptr_t pc)
 	return pc - allocator_start < allocator_bytes;
 }
 
-/* Finds where that code is, while everything in `next` is looked up. */
+/* Sets that range, while `next` is being filled in. */
 void allocator_look_up(void);
 
-/* Names it in the profile's head, and learns how close its blocks may lie. When a profile is made. */
+/* Writes the allocator's name to the profile header and detects how closely it
+ * packs blocks. Called when a profile is created. */
 void allocator_probe(void);
 #endif

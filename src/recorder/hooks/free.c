@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rare parts of a free: a block that the map does not know, one of another thread, a sample. Owns nothing. Inside a hook. */
+/* Slow paths of a free: a block that is not in the map, a remote free, a sample. Owns nothing. Runs inside a hook. */
 #include "recorder/hooks/free.h"
 
 #include "recorder/clock.h"
@@ -12,12 +12,12 @@ COLD void record_unknown_free(const void *block)
 {
 	if (block == thread_state.deleted)
 		return;
-	if (block == thread_state.taken) { /* the operator's, and nobody has recorded it */
+	if (block == thread_state.taken) { /* allocated inside operator new and not recorded yet */
 		thread_state.taken = NULL;
 		return;
 	}
 	if (__atomic_load_n(&mode_was_changed, __ATOMIC_RELAXED))
-		return; /* there are blocks that were never recorded */
+		return; /* some blocks were never recorded */
 	if (start_was_forked)
 		__atomic_add_fetch(&memory.head->inherited_frees, 1, __ATOMIC_RELAXED);
 	else
@@ -78,11 +78,11 @@ NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struc
 
 	if (sampled_blocks_put(slot, (uintptr_t)block, entry, &none))
 		return;
-	health_add(HEALTH_lost_samples); /* its end would not be found: it ends here */
+	health_add(HEALTH_lost_samples); /* its free would not be found: end it now */
 	record_end(slot, block, entry, slack, false);
 }
 
-/* Freed before the next allocation: that would have been counted. */
+/* Temporary: freed before the next allocation, which the countdown would have counted. */
 NOINLINE void record_sample_end(struct slot *slot, const void *address, const struct block *block,
 				uint64_t slack, bool temporary)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a block, before it is forwarded: the pieces in the order in which they happen, then the whole. What happens seldom is in
- * free.c. */
+/* Records one free before it is forwarded: first the steps in execution order,
+ * then the functions that combine them. The slow paths are in free.c. */
 #ifndef RECORDER_HOOKS_FREE_H
 #define RECORDER_HOOKS_FREE_H
 
 #include "recorder/hooks/allocation.h"
 #include "recorder/unwind/modules.h"
 
-/* A block of its own, for rare branches: one whose address is given away could not stay in registers. */
+/* Copies a block for slow paths: a block whose address escapes could not stay in registers. */
 static ALWAYS_INLINE struct block blocks_copy(struct block block)
 {
 	return (struct block){ block.counters, block.weight, block.birth_ms, block.size_bytes };
 }
 
-/* Removes and returns the entry of an address. */
+/* Removes and returns the map entry of an address. */
 static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_t address)
 {
 	uint64_t *word = blocks_small_word(near, address);
@@ -74,30 +74,30 @@ static ALWAYS_INLINE void account_free(struct slot *slot, struct live_site_count
 	}
 }
 void record_unknown_free(const void *block);
-/* The same where it may be what an operator is about to delete. */
+/* A free of a block not in the map: a sample, one that operator delete frees, or unknown. */
 void record_free_of_unknown(struct slot *slot, void *block);
-/* The end of a block that may be a sample; false: it is none. */
+/* Records the free of a block if it is a sample; false: it is not. */
 bool record_free_sample(struct slot *slot, void *block);
-/* realloc of a sample: takes it out of the list; false: it is none. And back. */
+/* For realloc: takes a sample out of the index (false: not a sample), and puts it back. */
 bool record_take_sample(const void *block, struct block *ret);
 void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
 			    uint64_t slack);
-/* The freeing thread's counters for a block of another thread. */
+/* Returns the freeing thread's counters for a block that another thread allocated. */
 struct live_site_counters *counters_of_remote(struct slot *slot,
 					      const struct live_site_counters *owner, uint64_t size,
 					      uint64_t weight);
-/* record_end of a sample. */
+/* record_end for a sample. */
 void record_sample_end(struct slot *slot, const void *address, const struct block *block,
 		       uint64_t slack, bool temporary);
 
-/* The exact weight of a block of a site. */
+/* The unrounded weight of a block of a site. */
 static inline uint64_t exact_weight_of(const struct live_site_counters *counters, uint64_t size)
 {
 	return sample_weight(size,
 			     counters->samples != 0 ? memory_site(counters->site)->interval : 0);
 }
 
-/* Accounts for the end of a block that the map knew at an address. */
+/* Accounts for the end of a block that was found in the map. */
 static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
 				     const struct block *block, uint64_t slack, bool temporary)
 {
@@ -113,12 +113,12 @@ static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
 	}
 	if (UNLIKELY(counters->thread != slot->thread)) {
 		counters = counters_of_remote(slot, counters, block->size_bytes, 1);
-		temporary = false; /* the address came back from another thread */
+		temporary = false; /* another thread passed the address here */
 	}
 	account_free(slot, counters, block->size_bytes, slack, block->birth_ms, temporary, 1);
 }
 
-/* The same of one whose memory is about to go. */
+/* record_end for a block whose memory is about to be released. */
 static ALWAYS_INLINE void record_ended(struct slot *slot, void *block, const struct block *entry,
 				       uint64_t slack, bool temporary)
 {
@@ -127,10 +127,10 @@ static ALWAYS_INLINE void record_ended(struct slot *slot, void *block, const str
 	record_end(slot, block, entry, slack, temporary);
 	if (UNLIKELY(entry->size_bytes >= LIVE_SMALL_LIMIT))
 		stack_memory_unmapped((uintptr_t)block,
-				      entry->size_bytes); /* a coroutine's stack? */
+				      entry->size_bytes); /* it may have been a coroutine's stack */
 }
 
-/* Removes a block that is about to be freed. */
+/* Records that a block is about to be freed. */
 static ALWAYS_INLINE void record_free(struct slot *slot, void *block, const uintptr_t *frame)
 {
 	if (modules_is_loader(frame[1]))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entering a hook when it is not the ordinary case: the first call of the process or of a thread, the first call after
- * a fork, a call inside a hook.
+/* Slow path of entering a hook: the first call of the process or of a thread, the first call after a fork, a call inside
+ * a hook.
  *
- * Owns: the recorder's state. Invariant: a slot is handed out only while thread_state.guard names the hook that has
- * it. */
+ * Owns: the recorder's state. Invariant: a slot is handed out only while thread_state.guard holds the frame of the hook
+ * that uses it. */
 #include "recorder/hooks/hook.h"
 
 #include "recorder/hooks/allocator.h"
@@ -36,7 +36,7 @@ static uint64_t early_calls; /* before the profile existed */
 
 enum { CALLS_UNTIL_RETRY = 1 << 12 }; /* calls of a thread between two attempts to get a slot */
 
-/* One caller brings the recorder up; others meanwhile forward. */
+/* One caller starts the recorder; others only forward until it is done. */
 static void bring_up(int from, bool forked)
 {
 	if (!__atomic_compare_exchange_n(&state, &from, STARTING, false, __ATOMIC_ACQ_REL,
@@ -52,7 +52,7 @@ static void bring_up(int from, bool forked)
 	__atomic_store_n(&state, started ? RUNNING : OFF, __ATOMIC_RELEASE);
 }
 
-/* Gives back the locks that a slot holds, whose hook was left without its end. */
+/* Releases the locks held by a slot whose hook was abandoned. */
 static void give_back_locks(struct slot *slot)
 {
 	lock_recover(&rules_lock, slot->id);
@@ -66,7 +66,7 @@ static void give_back_locks(struct slot *slot)
 	maps_recover(slot);
 }
 
-/* A thread without a slot of this process. */
+/* Registers a thread that has no slot in this process. */
 static struct slot *register_thread(void)
 {
 	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
@@ -75,24 +75,24 @@ static struct slot *register_thread(void)
 	if (now == NEW)
 		bring_up(NEW, false);
 	else if (now == RUNNING && *fork_token == 0)
-		bring_up(RUNNING, true); /* a fork's child */
+		bring_up(RUNNING, true); /* forked child */
 	now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 	if (now != RUNNING) {
 		if (now == OFF)
-			countdown_own(INT64_MAX); /* from now on hooks jump to where they forward */
+			countdown_own(INT64_MAX); /* from now on hooks forward by a tail call */
 		else
 			__atomic_add_fetch(&early_calls, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
 	if (!sys_may(SYS_THREADS) ||
 	    thread_state.calls_until_retry >
-		    0) { /* there was no slot a moment ago, or there will be none */
+		    0) { /* no slot was free recently, or none can be registered */
 		thread_state.calls_until_retry -= thread_state.calls_until_retry > 0;
 		health_add(HEALTH_unregistered_calls);
 		return NULL;
 	}
-	/* A vfork's child, or another process that shares our memory, is not a thread of ours: its number may become
-	 * that of one. And its thread-local block is its parent's. */
+	/* A vfork child, or another process that shares our memory, is not one of our threads: its thread id may later
+	 * belong to one, and its thread-local block is its parent's. */
 	bool ours = (uint32_t)sys_getpid() == memory.head->pid;
 	struct slot *slot = ours ? slot_acquire() : NULL;
 
@@ -101,17 +101,16 @@ static struct slot *register_thread(void)
 		thread_state.calls_until_retry = ours ? CALLS_UNTIL_RETRY : 0;
 		return NULL;
 	}
-	give_back_locks(
-		slot); /* of a thread that ended inside a hook, and left its slot to this one */
+	give_back_locks(slot); /* of a thread that ended inside a hook and whose slot was reused */
 	thread_state.slot = slot;
 	thread_state.token = *fork_token;
-	countdown_none(); /* a parent's led to the word of a slot that another thread may get here */
+	countdown_none(); /* the parent's pointed into a slot that another thread may get in this process */
 	thread_state.taken = thread_state.deleted = NULL;
 	return slot;
 }
 
-/* A hook was left without its end: longjmp out of a signal handler, or an exception from the forwarded call, which then
- * gave no block. */
+/* Recovers after an abandoned hook: longjmp out of a signal handler, or an
+ * exception from the forwarded call, which then returned no block. */
 static void recover(struct slot *slot, bool forwarding)
 {
 	if (!forwarding)
@@ -122,7 +121,7 @@ static void recover(struct slot *slot, bool forwarding)
 	slot->last_block = NULL;
 }
 
-/* Whether the guard is that of a hook which is still running; `frame` is the calling hook. */
+/* True if the hook that set the guard is still running; `frame` is the calling hook. */
 static bool inside_hook(const uintptr_t *frame)
 {
 	uintptr_t guard = thread_state.guard & ~(uintptr_t)GUARD_BITS;
@@ -130,14 +129,14 @@ static bool inside_hook(const uintptr_t *frame)
 	struct slot *slot = thread_state.slot;
 
 	if (thread_state.token != *fork_token || slot == NULL)
-		return true; /* starting up, or a fork inside a hook: more is not known */
+		return true; /* starting up, or forked inside a hook: assume it is running */
 	const struct lock *held = CHECKED ? check_lock_set_aside() : NULL;
 	bool running = walk_is_running(slot, (uintptr_t)frame, guard);
 
 	if (CHECKED)
 		check_lock_put_back(held);
 	if (running) {
-		if (!forwarding || allocator_is_libc) /* others may call themselves */
+		if (!forwarding || allocator_is_libc) /* other allocators may call themselves */
 			health_add(HEALTH_reentrant_calls);
 		return true;
 	}
@@ -156,14 +155,15 @@ NOINLINE struct slot *hook_enter_slow(const uintptr_t *frame)
 	if (thread_state.guard & GUARD_NESTS) {
 		if (thread_state.taken == NULL && operators_call(frame[1]))
 			return NULL;
-		/* Not what the operator returns: its books, an exception on its way, a new handler, a signal handler, or
-		 * the operator was left long ago. Its hook ends here; what it may still call is recorded on its own. */
+		/* This is not the operator's result: its own bookkeeping, an exception being thrown, a new handler, a
+		 * signal handler, or the operator was abandoned long ago. End its hook here; its further calls are
+		 * recorded separately. */
 		hook_leave();
 	}
 	if (thread_state.guard != 0 && inside_hook(frame))
 		return NULL;
 	CHAOS_DELAY();
-	hook_guard((uintptr_t)frame); /* before the token is looked at, as in hook_enter */
+	hook_guard((uintptr_t)frame); /* before checking the token, as in hook_enter */
 	if (thread_state.token != *fork_token) {
 		slot = register_thread();
 		if (slot == NULL) {
@@ -182,7 +182,7 @@ NOINLINE struct slot *hook_enter_free_slow(const uintptr_t *frame)
 	return hook_enter_slow(frame);
 }
 
-/* Up before main even if nothing allocates: so that the collector learns of this process. */
+/* Starts the recorder before main even if nothing allocates, so that the collector learns about this process. */
 __attribute__((constructor)) static void start_early(void)
 {
 	const uintptr_t *frame = HOOK_FRAME();

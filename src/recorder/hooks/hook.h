@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How every hook begins and ends.
+/* Entering and leaving a hook.
  *
- * A hook that gets no slot from hook_enter forwards and records nothing: the recorder is off or not started, or this
- * thread is inside a hook already (an allocator that calls itself, a signal handler). */
+ * If hook_enter returns no slot, the hook only forwards: the recorder is off or not started yet, or this thread is already inside a
+ * hook (an allocator that calls itself, a signal handler). */
 #ifndef RECORDER_HOOKS_HOOK_H
 #define RECORDER_HOOKS_HOOK_H
 
@@ -13,11 +13,11 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Points to a word that fork wipes: equal to thread_state.token for a registered thread of this process. */
+/* Points to a word that is zeroed on fork; it equals thread_state.token in every registered thread of this process. */
 extern HIDDEN const volatile uint64_t *fork_token;
-extern HIDDEN const uint64_t fork_no_token; /* no thread has it */
+extern HIDDEN const uint64_t fork_no_token; /* matches no thread's token */
 
-/* A fork's child that has called no hook yet: it has no profile. */
+/* True in a forked child that has not called a hook yet: it has no profile. */
 static inline bool hook_in_new_child(void)
 {
 	return *fork_token == 0;
@@ -25,7 +25,7 @@ static inline bool hook_in_new_child(void)
 
 enum {
 	GUARD_FORWARDING = 1, /* inside the forwarded call */
-	GUARD_NESTS = 2,      /* of operator new: the malloc inside is not the program's */
+	GUARD_NESTS = 2,      /* inside operator new: its inner malloc is not the program's call */
 	GUARD_BITS = 3,
 };
 
@@ -44,11 +44,11 @@ static ALWAYS_INLINE struct slot *hook_enter_or(const uintptr_t *frame,
 {
 	struct thread_state *self = &thread_state;
 
-	__asm__("" : "+r"(self)); /* or the compiler asks for the address again at each use */
+	__asm__("" : "+r"(self)); /* compute the TLS address only once */
 	if (UNLIKELY(self->guard != 0))
 		return otherwise(frame);
-	/* The guard first: a child that a signal handler forks before this finds out that it is one, and after this it has a copy of the
-	 * profile (hooks_fork.c). */
+	/* Set the guard before checking the token. A child that a signal handler forks before this point notices it below; one
+	 * forked after it gets a copy of the profile (hooks_fork.c). */
 	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
 	if (UNLIKELY(self->token != *fork_token)) {
 		hook_guard(0);
@@ -56,7 +56,7 @@ static ALWAYS_INLINE struct slot *hook_enter_or(const uintptr_t *frame,
 	}
 	struct slot *slot = self->slot;
 
-	if (slot == NULL) /* a thread with the token has one: callers need not check */
+	if (slot == NULL) /* a thread with the token has a slot: callers need not check */
 		__builtin_unreachable();
 
 	RECORDER_CHECK(slot->owner == self);
@@ -68,13 +68,13 @@ static ALWAYS_INLINE struct slot *hook_enter(const uintptr_t *frame)
 	return hook_enter_or(frame, hook_enter_slow);
 }
 
-/* For what ends a block: inside operator new too it is recorded, where the first block taken is not. */
+/* For hooks that free a block: a free inside operator new is recorded, unlike the operator's first allocation. */
 static ALWAYS_INLINE struct slot *hook_enter_free(const uintptr_t *frame)
 {
 	return hook_enter_or(frame, hook_enter_free_slow);
 }
 
-/* The forwarded call is over. */
+/* Marks the end of the forwarded call. */
 static ALWAYS_INLINE void hook_record(const uintptr_t *frame)
 {
 	hook_guard((uintptr_t)frame);
@@ -87,7 +87,7 @@ static ALWAYS_INLINE void hook_leave(void)
 	hook_guard(0);
 }
 
-/* Whether a hook without a slot is the call by which operator new gets its block. */
+/* True if a hook that got no slot is the inner allocation of a pending operator new. */
 static inline bool hook_has_pending_new(void)
 {
 	return thread_state.guard & GUARD_NESTS;

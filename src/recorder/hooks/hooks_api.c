@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What <heapgauge/heapgauge.h> calls. The program finds these functions by asking libc's confstr for a name that nobody
- * else knows: an ordinary call of an ordinary function, which reaches us whatever linker made the program, takes no lock
- * and, where we are not, does nothing. All other names are forwarded.
+/* The implementation behind <heapgauge/heapgauge.h>. The program finds these functions by calling libc's confstr with a
+ * name that only we know: an ordinary call, which reaches us whatever linker built the program, takes no lock and is a
+ * no-op without the recorder. All other names are forwarded.
  *
- * Any thread, any moment; functions without the quick way go through hook_enter as the other hooks do. */
+ * Any thread, any time; functions without a fast path enter through hook_enter like the other hooks. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 #include "recorder/api/tags.h"
 #include "recorder/sampling/mode.h"
 
-/* The same for a pair of calls, whose frame is not known: with that of the scope outside. */
+/* enter for an hg_enter/hg_leave pair, whose frame is unknown: uses the frame of the enclosing scope. */
 static NOINLINE struct hg_scope enter_unframed(struct hg_tag *tag)
 {
 	struct thread_state *self = &thread_state;
@@ -32,13 +32,13 @@ static NOINLINE struct hg_scope enter_unframed(struct hg_tag *tag)
 	return here;
 }
 
-/* The quick way: a tag that this slot has entered here before, of a function on the thread's own stack. */
+/* Fast path: a tag that this slot has entered here before, in a function on the thread's own stack. */
 static struct hg_scope enter(struct hg_tag *tag, const void *frame)
 {
 	struct thread_state *self = &thread_state;
 	uintptr_t at = (uintptr_t)frame;
 
-	__asm__("" : "+r"(self)); /* or the compiler asks for the address again at each use */
+	__asm__("" : "+r"(self)); /* compute the TLS address only once */
 	if (UNLIKELY(self->token != *fork_token))
 		return tags_enter_slow(tag, NULL, at);
 	const struct slot *slot = self->slot;
@@ -90,7 +90,7 @@ static struct hg_scope label_enter(const char *key, const char *value, const voi
 	return tags_label(key, value, (uintptr_t)frame, true);
 }
 
-/* What needs a started recorder and nothing else of a hook. */
+/* For functions that only need a started recorder. */
 static bool begin(const uintptr_t *frame)
 {
 	return hook_enter(frame) != NULL;
@@ -123,7 +123,7 @@ static void stacks(size_t least, size_t most)
 	hook_leave();
 }
 
-/* An older program's struct may be shorter, a newer one's longer. */
+/* The struct of an older program may be shorter, that of a newer one longer. */
 static int read_stats(struct hg_stats *ret, size_t bytes)
 {
 	const uintptr_t *frame = HOOK_FRAME();
@@ -181,7 +181,7 @@ static size_t read_sites(struct hg_site_stats *ret, size_t count, int order)
 	return found;
 }
 
-/* A program that is linked with libheapgauge.a refers to this name, whatever else it calls. */
+/* Programs linked with libheapgauge.a reference this symbol, whatever else they call. */
 EXPORT const char heapgauge_linked[] = "heapgauge";
 
 static const struct hg_recorder_ recorder = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec, posix_spawn, system, popen: forwarded with an environment in which a program that can be recorded finds the
- * recorder. The hook is left before the call: it may not come back, and a vfork's child shares its parent's guard.
- * Where there is no slot, the call is forwarded as it is. Whatever begins is announced before; if the call comes back
- * with an error, that is taken back. An environment of NULL is an empty one, as for the kernel. */
+/* exec, posix_spawn, system, popen: forwarded with an environment that loads the recorder, if the program can be
+ * recorded. The hook is left before the call, because the call may not return and a vfork child shares its parent's
+ * guard. Without a slot, the call is forwarded unchanged. Every start is logged before the call and retracted if the
+ * call fails. A NULL environment is an empty one, as for the kernel. */
 #include <errno.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -17,10 +17,10 @@
 #include "recorder/process/process_log.h"
 #include "recorder/sys.h"
 
-/* How a program is named, and what becomes of the caller. */
+/* How the program is found, and whether it replaces the caller. */
 enum {
 	SEARCH = 1,  /* in PATH */
-	BECOMES = 2, /* the caller turns into it */
+	BECOMES = 2, /* the caller execs it */
 };
 
 static struct exec_start begin(const uintptr_t *frame, const char *path, int how, char *const *envp)
@@ -42,14 +42,14 @@ static struct exec_start begin(const uintptr_t *frame, const char *path, int how
 	return start;
 }
 
-/* An exec came back. */
+/* An exec failed and returned. */
 static int came_back(struct exec_start start, int status)
 {
 	process_log_retract(start.number);
 	return status;
 }
 
-/* A program was started, or an error number says why not. */
+/* A spawn returned; error: 0 or why it failed. */
 static int started(struct exec_start start, int error)
 {
 	if (error != 0)
@@ -57,7 +57,7 @@ static int started(struct exec_start start, int error)
 	return error;
 }
 
-/* The arguments fit without our variables only: then the program goes without us. */
+/* True if the arguments fit only without our variables: retry unrecorded. */
 static bool is_too_long(struct exec_start *start, int error, const char *path, bool becomes,
 			char *const *envp)
 {
@@ -110,7 +110,7 @@ EXPORT int execvp(const char *file, char *const argv[])
 	return search(HOOK_FRAME(), file, argv, environ);
 }
 
-/* "/proc/self/fd/N": the file that a descriptor names. */
+/* "/proc/self/fd/N": the file of a descriptor. */
 static void path_of(int fd, char ret[static 32])
 {
 	static const char folder[] = "/proc/self/fd/";
@@ -131,7 +131,7 @@ EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 	char path[32];
 	int status;
 
-	if (envp == NULL) /* libc says no, where the kernel would not */
+	if (envp == NULL) /* libc rejects NULL, the kernel would not */
 		return next_found()->fexecve(fd, argv, envp);
 	path_of(fd, path);
 	struct exec_start start = begin(HOOK_FRAME(), path, BECOMES, envp);
@@ -144,7 +144,7 @@ EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
-	bool readable = sys_readable((uintptr_t)path); /* else the kernel says no */
+	bool readable = sys_readable((uintptr_t)path); /* if not, the kernel will fail the call */
 	bool plain = readable && path[0] == '/';
 	struct exec_start start =
 		plain ? begin(HOOK_FRAME(), path, BECOMES, envp)
@@ -163,8 +163,8 @@ EXPORT int execveat(int folder, const char *path, char *const argv[], char *cons
 	return came_back(start, status);
 }
 
-/* Room for the arguments of execl and its kin as an array. Without a slot: in memory that the next program takes with
- * it; a fork's child, alone in its memory, needs no system call for that. */
+/* Returns an array for the arguments of execl and its variants. Without a slot it is memory that goes away with the
+ * exec; a forked child, alone in its address space, needs no system call for it. */
 static char **gather(struct slot *slot, bool new_child, size_t count)
 {
 	static char *area[1024];
@@ -287,12 +287,12 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_act
 	return spawn(next_found()->posix_spawnp, start, pid, file, actions, attributes, argv, envp);
 }
 
-/* libc starts the shell itself, with `environ`: ours are in it for as long as that takes. */
+/* libc starts the shell itself, with `environ`: our variables are in it during the call. */
 struct environment_change {
 	struct exec_start start;
-	char **before; /* of `count` entries; NULL: none */
+	char **before; /* `count` entries; NULL: none */
 	size_t count;
-	const char *ours[2]; /* the entries that are too many */
+	const char *ours[2]; /* the entries we added */
 };
 
 static struct environment_change extend_environment(const uintptr_t *frame)
@@ -310,15 +310,15 @@ static struct environment_change extend_environment(const uintptr_t *frame)
 	return change;
 }
 
-/* Another thread may have changed the environment meanwhile, which is the program's right: in place, so that the change
- * is in our copy, or by making a larger one, which has ours in it. */
+/* Another thread may legitimately have changed the environment meanwhile: in place, so that the change is in our copy,
+ * or by allocating a larger one, which contains our entries. */
 static void restore_environment(const struct environment_change *change, bool failed)
 {
 	char **now = environ, **to = now == change->start.envp ? change->before : now;
 	size_t n = 0;
 
 	for (size_t i = 0; change->ours[0] != NULL && now != NULL && now[i] != NULL; i++) {
-		/* Whoever has replaced ours by his own has one more than fits. */
+		/* If another thread replaced one of our entries, there is one entry more than fits. */
 		if (now[i] != change->ours[0] && now[i] != change->ours[1] &&
 		    (to != change->before || n < change->count))
 			to[n++] = now[i];
@@ -332,7 +332,7 @@ static void restore_environment(const struct environment_change *change, bool fa
 		process_log_retract(change->start.number);
 }
 
-/* A shell that cannot be started has ended with 127, for whoever calls system: errno tells the difference. */
+/* If the shell cannot be started, system returns as if it had exited with 127: errno tells the difference. */
 EXPORT int system(const char *command)
 {
 	enum { NOT_FOUND = 127 << 8 };
@@ -356,6 +356,6 @@ EXPORT FILE *popen(const char *command, const char *mode)
 	FILE *stream = next_found()->popen(command, mode);
 
 	restore_environment(&change, stream == NULL);
-	/* It does not say why it failed; perhaps our variables were too long. */
+	/* popen does not say why it failed; our variables may have been too long. */
 	return stream == NULL && change.ours[0] != NULL ? next.popen(command, mode) : stream;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A normal exit: exit, which runs our destructor, and those which do not. What is left of a process that
- * is killed shows why; of one that ends by itself nothing is to be left. The data never depends on this. */
+/* Normal process exit: exit, which runs our destructor, and the functions that do not. The file that a killed process
+ * leaves behind shows why it died; a process that exits normally must leave none. The data never depends on this. */
 #include "recorder/hooks/hook.h"
 #include "recorder/process/profile.h"
 
-/* The names themselves may not be called in here. */
+/* Their real names must not be called in this file. */
 EXPORT __attribute__((noreturn)) void hook_exit_now(int status) __asm__("_exit");
 EXPORT __attribute__((noreturn)) void hook_exit_as_c99(int status) __asm__("_Exit");
 EXPORT __attribute__((noreturn)) void hook_exit_quickly(int status) __asm__("quick_exit");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fork and _Fork. A child begins its own profile with its first call of a hook, and needs nothing here. But one that a signal
- * handler forks inside a hook goes on in that hook when the handler returns, with its parent's profile: it gets a copy of it, as it
- * was at the fork, of which the parent knows nothing. */
+/* fork and _Fork. A child starts its own profile on its first hook call and needs nothing here. But a child that a signal handler
+ * forks inside a hook continues that hook when the handler returns, still using the parent's profile: it gets a private copy, taken
+ * before the fork. */
 #include "recorder/hooks/hook.h"
 #include "recorder/sys.h"
 
@@ -9,7 +9,7 @@
 EXPORT pid_t hook_fork(void) __asm__("fork");
 EXPORT pid_t hook_fork_alone(void) __asm__("_Fork");
 
-/* The interrupted hook may hold a lock, here and in the child. */
+/* The interrupted hook may hold a lock, in the parent and in the child. */
 static COLD pid_t fork_inside_hook(pid_t (*fork_next)(void))
 {
 	const struct lock *held = CHECKED ? check_lock_set_aside() : NULL;

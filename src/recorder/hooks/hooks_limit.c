@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setrlimit, prlimit and mlockall: a program that limits its own address space, or locks it under a limit, reckons with
- * what it uses, not with what we have reserved. Before that comes into force, what is reserved and not open is given back,
- * but for a small part. */
+/* setrlimit, prlimit and mlockall: a program that limits its address space, or locks it under a limit, expects only its
+ * own memory to count, not our reservation. Before the limit takes effect, we release all reserved memory that is not
+ * open, except a small part. */
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -15,7 +15,7 @@ static void before_limit(const uintptr_t *frame, int resource, const struct rlim
 		return;
 	struct slot *slot = hook_enter(frame);
 
-	/* Also if there was no slot for this thread. */
+	/* Even if this thread has no slot. */
 	if (memory.head != NULL && !hook_in_new_child() &&
 	    __atomic_load_n(&memory.head->ready, __ATOMIC_ACQUIRE))
 		memory_shrink(limit->rlim_cur);
@@ -56,7 +56,7 @@ EXPORT int prlimit64(pid_t pid, enum __rlimit_resource resource, const struct rl
 			     HOOK_FRAME());
 }
 
-/* The kernel compares all that is mapped with the limit, reserved or not. */
+/* The kernel compares everything mapped with the limit, including reservations. */
 EXPORT int mlockall(int flags)
 {
 	const uintptr_t *frame = HOOK_FRAME();

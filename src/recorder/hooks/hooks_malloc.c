@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The malloc family. Each hook: enter, forward, record, leave; a free is recorded before it is forwarded, because from
- * then on another thread may get the address. Without a slot it only forwards. Any thread, any moment.
+/* The malloc family. Each hook: enter, forward, record, leave. A free is recorded before it is forwarded, because after that
+ * another thread may get the address. Without a slot the hook only forwards. Any thread, any time.
  *
- * A call that the countdown lets pass is forwarded by a jump. What does more is a function of its own, also reached by a jump, so
- * that its frame takes the place of the hook's. */
+ * A call that the countdown skips is forwarded by a tail call. The rest is a separate function, also tail-called, so that its frame
+ * replaces the hook's. */
 #include <errno.h>
 
 #include "recorder/hooks/allocation.h"
@@ -13,7 +13,8 @@
 
 void cfree(void *block);
 
-/* What the call by which operator new gets its block gave is left to the operator. If nothing: it may now throw and never come back, so its guard ends. */
+/* Leaves the result of the inner allocation of operator new to the operator. On
+ * failure the operator may throw and never return, so its guard ends. */
 static inline void *hook_taken(bool taking, void *block, uint64_t size)
 {
 	if (!taking)
@@ -65,7 +66,7 @@ EXPORT void *calloc(size_t count, size_t size)
 		       : calloc_recorded(count, size);
 }
 
-/* Records the end of a block; true if the caller must leave the hook after it has forwarded. */
+/* Records the end of a block; true if the caller must leave the hook after forwarding. */
 static ALWAYS_INLINE bool free_begin(void *block, const uintptr_t *frame)
 {
 	struct slot *slot = block != NULL ? hook_enter_free(frame) : NULL;
@@ -102,13 +103,13 @@ EXPORT void free(void *block)
 		free_recorded(block);
 }
 
-/* Of old: programs linked before glibc 2.26. */
+/* Legacy: programs linked before glibc 2.26. */
 EXPORT void cfree(void *block)
 {
 	free_recorded(block);
 }
 
-/* Where nobody else defines a sized free: only a weak reference leads here, and means whatever free it would call. */
+/* If nobody else defines a sized free, only a weak reference gets here; it expects the free that the program would call. */
 COLD static void free_of_program(void *block)
 {
 	void (*other)(void *) = (void (*)(void *))lookup_before("free");
@@ -145,8 +146,8 @@ EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
 		hook_leave();
 }
 
-/* The block leaves the map before the call, because from then on its address may be another thread's, and comes back if
- * the call fails. */
+/* Removes the block from the map before the call, because during it another
+ * thread may get the address, and puts it back if the call fails. */
 static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size_t size,
 					    const uintptr_t *frame)
 {
@@ -155,7 +156,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 	bool sample =
 		UNLIKELY(old.counters == 0) && block != NULL && record_take_sample(block, &old);
 	uint64_t slack = old.counters != 0 ? slack_of(block, old.size_bytes) : 0;
-	/* Of a block that is no sample its usable size is the best that is known. */
+	/* For an unsampled block, the usable size is the best estimate. */
 	uint64_t old_size =
 		old.counters != 0 ? old.size_bytes : (block != NULL ? slack_of(block, 0) : 0);
 	ORDER_GIVES(block);
@@ -181,7 +182,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 		struct live_site_counters *counters =
 			record_new(slot, moved, size, new_slack, frame);
 
-		/* A call stands for as many as the block that it gives, whether or not the one that it had is a sample. */
+		/* The call has the weight of the new block, whether or not the old one was a sample. */
 		if (LIKELY(counters != NULL) &&
 		    (old.counters != 0 || UNLIKELY(block != NULL && counters->samples != 0)))
 			account_realloc(counters, old_size, size, moved != block,
@@ -193,7 +194,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 
 static ALWAYS_INLINE void *realloc_common(void *block, size_t size, const uintptr_t *frame)
 {
-	if (sample_is_absent(block) && size != 0 && countdown_passes(size)) /* 0: a free */
+	if (sample_is_absent(block) && size != 0 && countdown_passes(size)) /* size 0 frees */
 		return next.realloc(block, size);
 	struct slot *slot = hook_enter_free(frame);
 
@@ -207,7 +208,7 @@ EXPORT void *realloc(void *block, size_t size)
 	return realloc_common(block, size, HOOK_FRAME());
 }
 
-/* glibc's own calls realloc by its name, and so reaches that of a program which brings an allocator without this one. */
+/* glibc's reallocarray calls realloc by name, and so reaches the program's own if it defines realloc but not reallocarray. */
 EXPORT void *reallocarray(void *block, size_t count, size_t size)
 {
 	size_t bytes;

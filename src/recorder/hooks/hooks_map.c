@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mmap, munmap, mremap, sbrk, brk: anonymous memory, in numbers of its own. What an allocator or the loader maps for itself is not
- * the program's: calls inside a hook, and calls from the code of whoever defines malloc or of ld.so, are not counted.
- * A range leaves the table before the system call that may let another thread have it. */
+/* mmap, munmap, mremap, sbrk, brk: anonymous memory, counted separately from the heap. Mappings that an allocator or the loader
+ * makes for itself are not the program's: calls inside a hook, and calls from the object that defines malloc or from ld.so, are not
+ * counted. A range is removed from the table before the system call after which another thread may get it. */
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,15 +10,15 @@
 #include "recorder/hooks/allocation.h"
 #include "recorder/counters/maps.h"
 
-/* Only when it is known what we forward to, and with that, who is the allocator. */
+/* Looks up `next` first: the allocator is known only after that. */
 static bool by_program(uintptr_t caller)
 {
 	next_found();
 	return !modules_is_loader(caller) && !is_in_allocator(caller);
 }
 
-/* A call of the allocator's that matters as well, but begins nothing: the recorder's start asks the allocator for blocks,
- * and that one may hold its lock. */
+/* Calls by the allocator count here too, but must not start the recorder or
+ * register the thread: that allocates, and the allocator may hold its lock. */
 static ALWAYS_INLINE struct slot *enter_begun(const uintptr_t *frame)
 {
 	return thread_state.token == *fork_token || by_program(frame[1]) ? hook_enter(frame) : NULL;
@@ -66,7 +66,7 @@ EXPORT int munmap(void *address, size_t bytes)
 	if (slot == NULL)
 		return next_found()->munmap(address, bytes);
 	hook_record(frame);
-	/* An address that the kernel would refuse changes nothing; any other unmapping succeeds. */
+	/* A misaligned address or a zero length fails and changes nothing; any other munmap succeeds. */
 	if ((uintptr_t)address % ARCH_PAGE == 0 && bytes != 0)
 		maps_remove(slot, (uintptr_t)address, memory_pages(bytes));
 	stack_memory_unmapped((uintptr_t)address, memory_pages(bytes));
@@ -98,13 +98,15 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 	if (at != MAP_FAILED)
 		maps_move(slot, until, (uintptr_t)address, memory_pages(old_bytes), (uintptr_t)at,
 			  memory_pages(new_bytes), counters);
+	else
+		maps_stay(slot, until, (uintptr_t)address, memory_pages(old_bytes));
 	stack_memory_unmapped((uintptr_t)address, memory_pages(old_bytes));
 	hook_leave();
 	return at;
 }
 
-/* What the program takes at the break itself. glibc's malloc does not come by these names. The break need not be a page's border: a
- * page belongs to the call that reaches it first. */
+/* Records memory that the program itself gets from sbrk or brk; glibc's malloc does not call these names. The break need not be
+ * page-aligned: a page belongs to the first call that reaches it. */
 static void move_break(struct slot *slot, uintptr_t from, uintptr_t to, const uintptr_t *frame)
 {
 	uintptr_t low = memory_pages(MIN(from, to)), high = memory_pages(MAX(from, to));

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C++ operators. A block belongs to the program's call of new, with the size that was asked for there: libstdc++
- * turns 0 into 1 and rounds up for alignment before it calls malloc. So the first block that an operator takes from
- * malloc is left to its end: if it is what the operator returns, it is recorded here. Everything else that an operator
- * takes (its own books, an exception) is recorded where it is taken.
+/* The C++ operators. A block is attributed to the program's call of new, with the size requested there: libstdc++ turns 0
+ * into 1 and rounds up for alignment before it calls malloc. So the first block that an operator gets from malloc stays
+ * pending until the operator returns; if it is the operator's result, it is recorded here. All other allocations inside an
+ * operator (its bookkeeping, an exception) are recorded as they happen.
  *
- * Deletes jump to the next definition and are recorded in free, until a new has returned what is not from malloc (jemalloc
- * 5.3, tcmalloc, mimalloc, pools): such blocks end in the operator. A pool may take its memory from malloc, or an operator
- * put a header before the block: then nothing is recorded here any more, malloc has it all.
+ * Deletes jump to the next definition and are recorded in free, until some new returns a block that is not from malloc
+ * (jemalloc 5.3, tcmalloc, mimalloc, pools): from then on such blocks end in operator delete. If a pool carves blocks out
+ * of malloc memory, or an operator puts a header before the block, nothing more is recorded here: malloc records it all.
  *
- * An exception from the forwarded operator passes through our frame without landing there. Its guard has ended when the
- * malloc inside failed or another was called (hook.c), or is found out by the next hook. */
+ * An exception from the forwarded operator unwinds through our frame without a landing pad. Its guard ended when the inner
+ * malloc failed or another one was called (hook.c); otherwise the next hook detects it. */
 #include "recorder/hooks/operators.h"
 
 #include "recorder/hooks/free.h"
 #include "recorder/sampling/sampled_blocks.h"
 
-/* What is known of the operators by what they returned. Only ever goes on; relaxed: whoever gets a block from another
- * thread has seen what that thread saw. */
+/* What the operators' results have shown so far. Only ever increases. Relaxed: a thread that gets a block from another has
+ * seen what that thread saw. */
 static enum kind {
-	MALLOCS, /* always a block that they took from malloc */
-	OWN,	 /* some are not */
-	PARTS,	 /* some are a part of one that they took from malloc */
+	MALLOCS, /* always blocks from malloc */
+	OWN,	 /* some are not from malloc */
+	PARTS,	 /* some lie inside a block from malloc */
 } blocks_are;
 
 static void learn(enum kind what)
@@ -41,7 +41,7 @@ static bool is_part(const void *block, const void *of, uint64_t bytes)
 	return block > of && (uintptr_t)block - (uintptr_t)of < bytes;
 }
 
-/* What an operator has taken and not returned: it threw, or keeps it for itself. */
+/* Records the pending block of an operator that did not return it: it threw, or keeps the block for itself. */
 COLD static void record_taken(struct slot *slot, uint64_t slack, const uintptr_t *frame)
 {
 	void *taken = thread_state.taken;
@@ -50,7 +50,7 @@ COLD static void record_taken(struct slot *slot, uint64_t slack, const uintptr_t
 	record_new(slot, taken, thread_state.taken_bytes, slack, frame);
 }
 
-/* Whether an operator returned what no hook inside has recorded. */
+/* True if no inner hook has recorded the operator's result. */
 static bool is_new(const struct slot *slot, int number, const void *block)
 {
 	const void *last = slot->last_block;
@@ -65,7 +65,7 @@ static bool is_new(const struct slot *slot, int number, const void *block)
 	return true;
 }
 
-/* The end of new where it is not the ordinary one. Under the hook's guard. */
+/* Slow path at the end of new. Runs under the hook's guard. */
 NOINLINE static void *new_end(struct slot *slot, int number, void *block, uint64_t size,
 			      const uintptr_t *frame)
 {
@@ -103,7 +103,7 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 
 	if (UNLIKELY(slot == NULL))
 		return forward(size, b, c);
-	if (UNLIKELY(thread_state.taken != NULL)) /* of an operator that is not over, or threw */
+	if (UNLIKELY(thread_state.taken != NULL)) /* of an outer operator, or one that threw */
 		record_taken(slot, 0, frame);
 	hook_guard(guard);
 	void *block = forward(size, b, c);
@@ -125,8 +125,8 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 	return block;
 }
 
-/* The block leaves the map before its memory may be another thread's. If the operator hands it to free, it is accounted
- * for there, as one of malloc's; else here. */
+/* Removes the block from the map before another thread may get its memory. If the operator passes it to free, the free
+ * accounts for it; else this function does. */
 static void *delete_pooled(operator_fn *forward, uintptr_t block, uintptr_t b, uintptr_t c,
 			   const uintptr_t *frame, struct slot *slot)
 {
@@ -182,7 +182,7 @@ NOINLINE static void *delete_recorded(int number, uintptr_t block, uintptr_t b, 
 	{                                                                                          \
 		return new_common(number, a, b, c, HOOK_FRAME());                                  \
 	}
-/* The jump in the ordinary case is a tail call: the operator's frame takes the place of ours. */
+/* The forwarding jump is a tail call: the operator's frame replaces ours. */
 #define DEFINE_DELETE(number, symbol)                                                              \
 	EXPORT void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c) __asm__(symbol);     \
 	void *operator_##number(uintptr_t a, uintptr_t b, uintptr_t c)                             \

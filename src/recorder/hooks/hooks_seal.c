@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prctl and syscall, for few requests: a program that does without the time-stamp counter (cpu_limit.h); and one that gives up system calls by seccomp. Strict seccomp leaves four, none of
- * which is ours; a filter is evaluated for each of ours (seccomp_filter.h). What would harm the program is not called
- * from then on; if that is opening memory, some is opened ahead. Everything is forwarded as it is. */
+/* prctl and syscall, for a few requests: a program that disables the time-stamp counter (cpu_limit.h), and one that gives up system
+ * calls by seccomp. Strict mode leaves four system calls, none of which we use; a filter is evaluated for each of ours
+ * (seccomp_filter.h). From then on we skip every call that the filter would punish; if that includes opening memory, some is opened
+ * ahead. All requests are forwarded unchanged. */
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
@@ -16,7 +17,7 @@
 /* The next definition of syscall; NULL: not looked up yet. */
 __attribute__((used, visibility("hidden"))) void *seal_forward;
 
-/* Of several filters each may forbid something. */
+/* Accumulates: each of several filters may forbid something. */
 static void before_seccomp(const uintptr_t *frame, unsigned forbidden)
 {
 	struct slot *slot = hook_enter(frame);
@@ -30,7 +31,7 @@ static void before_seccomp(const uintptr_t *frame, unsigned forbidden)
 		hook_leave();
 }
 
-/* A filter may be refused; then nothing is lost but what could not be opened any more. */
+/* The kernel may reject the filter; then we have only given up those system calls needlessly. */
 EXPORT int prctl(int option, ...)
 {
 	unsigned long argument[4];
@@ -50,8 +51,8 @@ EXPORT int prctl(int option, ...)
 	return next_found()->prctl(option, argument[0], argument[1], argument[2], argument[3]);
 }
 
-/* syscall() is also a way to vfork: the child returns from it on its parent's stack, so nothing of ours may lie there.
- * Hence a jump, and a call only for the one number that matters, or before the next definition is known. */
+/* syscall() can also vfork: the child returns from it on its parent's stack, so we must not leave a frame there. Hence a jump; we
+ * call a function only for the one number that matters, or before the next definition is known. */
 __attribute__((used, visibility("hidden"))) void *seal_next_syscall(long number,
 								    const uintptr_t *frame,
 								    long operation,

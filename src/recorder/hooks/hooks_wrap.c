@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wrapped functions: what calls of them come to, by way of wraps.c. Each goes on to the function that was meant and records
- * its block as one of a pool (wrapped.h).
+/* Handlers that calls of wrapped functions are redirected to (wraps.c). Each calls the original function and records its
+ * block in a pool (wrapped.h).
  *
- * Which function was meant comes as a fourth argument, which no shape has: the code in wrap_thunks puts it there. */
+ * The code in wrap_thunks passes the original function's index as a fourth argument, which no shape uses. */
 #include <string.h>
 
 #include "recorder/hooks/hook.h"
 #include "recorder/api/wrapped.h"
 #include "recorder/api/wraps.h"
 
-typedef size_t word; /* an argument that the shape does not have */
+typedef size_t word; /* an argument that the shape does not use */
 
 static void *wrapped_malloc(size_t size, word u1, word u2, uint32_t target)
 {
@@ -132,7 +132,7 @@ const void *const wrap_handler_of[WRAP_SHAPES] = {
 	[WRAP_STRDUP] = wrapped_strdup,
 };
 
-/* Called by the start-up code of each object before its constructors, where somebody defines it. */
+/* Called by the start-up code of each object before its constructors, if anyone defines it. */
 void __gmon_start__(void);
 EXPORT __attribute__((weak)) void __gmon_start__(void)
 {
@@ -144,7 +144,7 @@ EXPORT __attribute__((weak)) void __gmon_start__(void)
 	hook_leave();
 }
 
-/* All objects of the start have been relocated when the first constructor runs. */
+/* All objects loaded at start-up have been relocated when the first constructor runs. */
 __attribute__((constructor)) static void visit_early(void)
 {
 	const uintptr_t *frame = HOOK_FRAME();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding what to forward to.
+/* Finds the functions to forward to.
  *
- * Owns: `next`. The lookup calls no function of others and takes no lock. So a call that comes while another thread is at it, or in a signal
- * handler that interrupted it, or in a child that was forked from it, does its own lookup and writes the same.
- * Invariant: once next_is_found is set, every word of `next` has its value for good. */
+ * Owns: `next`. The lookup calls no outside function and takes no lock. So a call that arrives while another thread is looking up,
+ * or in a signal handler that interrupted the lookup, or in a child forked from it, does its own lookup and writes the same values.
+ * Invariant: once next_is_found is set, every word of `next` is final. */
 #include "recorder/hooks/next.h"
 
 #include <sys/syscall.h>
@@ -18,8 +18,8 @@
 struct next next;
 bool next_is_found;
 
-/* The size of a block is known only to the allocator that it came from: everything that hands out blocks, and the
- * malloc that libraries reach, must be of one object, or of ours. */
+/* Only the allocator that a block came from knows its size: all functions that return blocks must be in one object, and no other
+ * malloc may precede ours. */
 static void check_usable(struct next *found)
 {
 	const void *const makers[] = { (void *)found->malloc,	(void *)found->calloc,
@@ -34,7 +34,7 @@ static void check_usable(struct next *found)
 		found->usable = NULL; /* the operators hand out its blocks */
 }
 
-/* An executable with a recorder linked in leaves the work to us. */
+/* If the executable has a recorder linked in, that one leaves the work to us. */
 static void look_before(struct next *found)
 {
 	found->other_malloc = lookup_before("malloc");
@@ -46,7 +46,7 @@ static void look_before(struct next *found)
 	}
 }
 
-/* Names in place, so that ld.so has nothing to relocate. */
+/* Names are stored inline, so that ld.so has nothing to relocate. */
 static const struct wanted {
 	char name[20];
 	uint16_t at;
@@ -105,7 +105,7 @@ static void look_up(struct next *found)
 	check_usable(found);
 }
 
-/* Names of ours that nobody else defines. */
+/* Unexports those of our names that nobody else defines. */
 static void unexport_others(void)
 {
 	static bool done;
@@ -125,9 +125,9 @@ static void unexport_others(void)
 	unexport_end();
 }
 
-/* The one thing that cannot be passed through: a program that was linked with us and without ld.so (-static). Its libc's
- * malloc is in one object with functions that libc itself needs, so that ours cannot take its place and call it as well.
- * There is no allocator, and no program that could be harmed. */
+/* The one case where we cannot pass through: a program linked with us and without ld.so (-static). Its libc's malloc shares an
+ * object file with functions that libc needs, so ours cannot both replace it and call it. There is no allocator, and no program to
+ * harm. */
 static COLD void give_up(void)
 {
 	static const char why[] =
@@ -139,8 +139,8 @@ static COLD void give_up(void)
 		sys_call3(SYS_exit_group, 127, 0, 0);
 }
 
-/* Whether another recorder is behind us, as where heapgauge record starts a program that is linked with one: one is
- * enough, and the collector knows that one better. Nobody else defines both but libc and the sanitizers' runtimes. */
+/* True if another recorder comes after us, e.g. if heapgauge record starts a program that has one linked in: one is enough, and the
+ * collector knows that one better. Only recorders, libc and sanitizer runtimes define both symbols. */
 static bool is_recorder_behind(const struct next *found)
 {
 	return modules_same((void *)found->confstr, (void *)found->malloc) &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The next definitions in the process: what our hooks forward to. Found by name at the first call of any hook. */
+/* The next definitions in the process, which our hooks forward to. Looked up by name on the first call of any hook. */
 #ifndef RECORDER_HOOKS_NEXT_H
 #define RECORDER_HOOKS_NEXT_H
 
@@ -26,13 +26,13 @@ struct next {
 	void *(*memalign)(size_t, size_t);
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
-	bool is_recorder; /* all of this is another recorder's: ours stays off */
-	/* What the program and libc itself reach by these names if a definition stands before ours, as the executable's does;
-	 * NULL: ours. */
+	bool is_recorder; /* these belong to another recorder: ours stays off */
+	/* The definitions that the program and libc itself reach by these names if one precedes ours, e.g. in the executable;
+	 * NULL: they reach ours. */
 	void *(*other_malloc)(size_t);
 	void *(*other_realloc)(void *, size_t);
-	size_t (*usable)(void *); /* NULL: not of the same allocator as all the others */
-	bool usable_in_header;	  /* libc_header_size is the same */
+	size_t (*usable)(void *); /* NULL: not from the same allocator as the functions above */
+	bool usable_in_header;	  /* libc_header_size returns the same value */
 	size_t (*malloc_usable_size)(void *);
 	void (*free_sized)(void *, size_t);		    /* NULL before C23 */
 	void (*free_aligned_sized)(void *, size_t, size_t); /* NULL before C23 */
@@ -63,11 +63,11 @@ struct next {
 };
 extern HIDDEN struct next next;
 
-/* Set when everything in `next` may be used. */
+/* Set once everything in `next` may be used. */
 extern HIDDEN bool next_is_found;
 void next_find(void);
 
-/* `next`, for whoever may be the first to need it. */
+/* `next`, for callers that may be the first to use it. */
 static inline const struct next *next_found(void)
 {
 	if (UNLIKELY(!__atomic_load_n(&next_is_found, __ATOMIC_ACQUIRE)))

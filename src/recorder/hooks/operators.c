@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The next C++ operators in the process.
  *
- * Where there is none, our name is unexported: in a C program whose plugin brings C++, that plugin's references lead where
- * they would lead without us, and its operators reach malloc. Only a weak reference of an object that was there at the
- * start may still lead to ours; it gets the program's malloc and free. Owns: the two tables, written at start-up. */
+ * An operator without a next definition is unexported: if a plugin brings C++ into a C program, the plugin's references
+ * resolve as they would without us, and its operators reach malloc. Only a weak reference of an object loaded at start-up
+ * may still resolve to ours; it gets the program's malloc and free. Owns: the two tables, written at start-up. */
 #include "recorder/hooks/operators.h"
 
 #include "recorder/lookup.h"
@@ -81,7 +81,7 @@ void operators_unexport(void)
 	}
 }
 
-/* Made by the linker for a section of that name. */
+/* Defined by the linker for a section of that name. */
 extern const char __start_heapgauge_new[] __attribute__((visibility("hidden")));
 extern const char __stop_heapgauge_new[] __attribute__((visibility("hidden")));
 
@@ -91,8 +91,8 @@ bool operators_call(uintptr_t pc)
 	    (uintptr_t)(__stop_heapgauge_new - __start_heapgauge_new))
 		return true;
 
-	enum { BODY = 512 };   /* an operator is small; a call further away is found by the walk */
-	static uintptr_t last; /* mostly the same call again; relaxed */
+	enum { BODY = 512 }; /* an operator is small; the stack walk handles a call further away */
+	static uintptr_t last; /* usually the same call repeats; relaxed */
 
 	if (LIKELY(pc == __atomic_load_n(&last, __ATOMIC_RELAXED)))
 		return true;

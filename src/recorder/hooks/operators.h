@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Every operator takes at most three register arguments; passing one more than it has does no harm. */
+/* Every operator takes at most three arguments, all in registers; passing more than it takes is harmless. */
 typedef void *operator_fn(uintptr_t a, uintptr_t b, uintptr_t c);
 
 /* X(number, symbol) */
@@ -34,22 +34,22 @@ typedef void *operator_fn(uintptr_t a, uintptr_t b, uintptr_t c);
 	X(19, "_ZdaPvSt11align_val_tRKSt9nothrow_t")
 enum { FIRST_ALIGNED_NEW = 4, FIRST_DELETE = 8, OPERATORS = 20 };
 
-/* The next definition of each; NULL: none, or not looked up yet. */
+/* The next definition of each operator; NULL: none, or not looked up yet. */
 extern operator_fn *next_operator[OPERATORS];
-/* Whether it is of the object that defines malloc: its blocks are that allocator's. */
+/* True if the operator is defined in the same object as malloc, so that its blocks come from that allocator. */
 extern bool operator_of_allocator[OPERATORS];
 
-/* Finds them, while everything in `next` is looked up. */
+/* Looks them up, while `next` is being filled in. */
 void operators_look_up(void);
-/* Unexports ours where there is none; see unexport.h. */
+/* Unexports each of our operators that has no next definition; see unexport.h. */
 void operators_unexport(void);
 
-/* What stands for a NULL there. */
+/* Fallback for an operator whose next_operator is NULL. */
 operator_fn *operators_instead(int number);
 
-/* Whether pc is in the body of one of them: a call from there is the operator's, not the program's. */
+/* True if pc is inside an operator: a call from there is the operator's, not the program's. */
 bool operators_call(uintptr_t pc);
 
-/* Where our own operators new are: one that ends in a jump to another shows the return address of ours. */
+/* Section of our operators new: if the next operator tail-calls malloc, the return address is in ours. */
 #define OPERATOR_SECTION "heapgauge_new"
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of ours that nothing behind us defines: they are unexported, so that whoever looks for them finds what would be
- * found without us. It matters for the C++ operators. In a C program nobody defines them, but a plugin may bring its own;
- * would it find ours, we could not know whose are meant: after a jump the return address is another object's.
+/* Unexports those of our names that no later object defines, so that lookups find what they would find without us. This
+ * matters for the C++ operators: a C program defines none, but a plugin may bring its own. If it found ours, we could not
+ * know which definition was meant: after a jump the return address is in another object.
  *
- * A name is unexported by making its entry in our own symbol table an undefined one, which ld.so passes over. The table is
- * read-only memory of ours that holds no code. What the objects of the start were bound to before stays as it is: a weak
- * reference, since nothing else starts without a definition. Where we are a part of the executable nothing is unexported: it
- * shows to others only what libraries define as well, and its table may lie in one page with its code. */
+ * To unexport a name, we make its entry in our own symbol table undefined; ld.so skips it. The table is in our read-only
+ * memory and shares no page with code. Bindings of objects loaded at start-up stay: only weak references, since nothing else
+ * starts without a definition. Nothing is unexported if we are part of the executable: it exports only what libraries define
+ * too, and its table may share a page with its code. */
 #include "recorder/hooks/unexport.h"
 
 #include <stdbool.h>

@@ -2,10 +2,10 @@
 #ifndef RECORDER_HOOKS_UNEXPORT_H
 #define RECORDER_HOOKS_UNEXPORT_H
 
-/* Between these two, names may be unexported. Once, while what we forward to is looked up. */
+/* Call unexport only between these two. Done once, while `next` is being filled in. */
 void unexport_begin(void);
 void unexport_end(void);
 
-/* From now on the loader does not find this name of ours. */
+/* Hides our definition of a name from the loader. */
 void unexport(const char *name);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between C libraries, their allocator and their loader included. A folder beside this file provides it;
- * README.md lists what that is. */
+/* Differences between C libraries, including their allocator and loader, provided by a folder beside this file;
+ * README.md lists what it must define. */
 #ifndef RECORDER_LIBC_LIBC_H
 #define RECORDER_LIBC_LIBC_H
 
@@ -8,15 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The loader's description of an object: a block that it frees when the object goes. */
+/* The loader's descriptor of an object: a block that it frees when the object is unloaded. */
 struct libc_object;
 
 struct libc_found {
 	const struct libc_object *object;
 	uintptr_t start, end;
-	const uint8_t *unwind_header; /* .eh_frame_hdr; NULL: it has none */
+	const uint8_t *unwind_header; /* .eh_frame_hdr; NULL: none */
 };
-/* Which object an address belongs to. Any thread at any moment: no lock. False: none, or before libc_find_start. */
+/* Finds the object that contains an address. Any thread, any time: no lock. False: none, or before libc_find_start. */
 bool libc_find(uintptr_t address, struct libc_found *ret);
 void libc_find_start(void);
 

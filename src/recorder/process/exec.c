@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The environment between programs: see exec.h.
  *
- * Owns: copies of our two variables, made at start-up, and the slots' exec areas. A program is given the variables only
- * if its file says that the recorder can live in it (base/elf.h): a loader that cannot load the recorder complains on
- * stderr or ends the program. Files are read with raw system calls: this also runs in a vfork's child. */
+ * Owns: copies of our two variables, made at start-up, and the slots' exec areas. A program gets the variables only if its file
+ * shows that the recorder can run in it (base/elf.h): a loader that cannot load the recorder complains on stderr or ends the
+ * program. Files are read with raw system calls, because this also runs in a vfork child. */
 #include "recorder/process/exec.h"
 
 #include <elf.h>
@@ -57,7 +57,7 @@ static size_t length(const char *text)
 	return n;
 }
 
-/* Before libc has been initialised the environment stands above the arguments, where the kernel put it. */
+/* Before libc is initialized, the environment follows the arguments, where the kernel put it. */
 char **exec_environ(void)
 {
 	const uintptr_t *argument_count = libc_argument_count();
@@ -90,7 +90,7 @@ const char *exec_variable(const char *name)
 	return "";
 }
 
-/* The value of the hidden variable, hidden or not; NULL: there is none. */
+/* The value of the hidden variable, hidden or not; NULL: none. */
 static char *handover_value(void)
 {
 	if (own_handover[0] != 0)
@@ -109,13 +109,13 @@ const char *exec_handover(void)
 
 	if (value == NULL)
 		return NULL;
-	/* What is not ours is no settings either. */
+	/* A value that is not ours has no settings either. */
 	return live_ticket_read(value, &ticket) && value[LIVE_TICKET_TEXT] == ','
 		       ? value + LIVE_TICKET_TEXT + 1
 		       : "";
 }
 
-/* Keeps the first path of "LD_PRELOAD=a:b". */
+/* Stores the first path of "LD_PRELOAD=a:b". */
 static bool keep_preload(const char *entry)
 {
 	size_t n = 0;
@@ -145,15 +145,15 @@ struct live_ticket exec_take_ticket(void)
 	struct live_ticket ticket = none;
 	char *value = handover_value();
 
-	/* A program that inherits our variables as they are is another one. */
+	/* Clear it: a program that inherits our variables unchanged is another one. */
 	if (value != NULL && live_ticket_read(value, &ticket))
 		live_ticket_write(value, none);
 	return ticket;
 }
 
-/* Two entries less: what stands behind the environment, the auxiliary vector, must still stand right behind it for
- * programs that look for it there, and stay where it was for those that have its address. It moves down by the two
- * words, which are one of its entries, and its first entry comes again at its end. */
+/* Called after two entries were removed. The auxiliary vector must still directly follow the environment, for programs that look
+ * for it there, and stay at its address, for those that know it. So it is shifted down by these two words, the size of one entry,
+ * and its first entry is repeated at its end. */
 static void move_auxiliary(char **old_end)
 {
 	Elf64_auxv_t *vector = (Elf64_auxv_t *)(void *)(old_end + 1);
@@ -172,7 +172,7 @@ void exec_hide(void)
 
 	while (*end != NULL)
 		end++;
-	/* As the collector put them; anything else is somebody else's doing and stays. */
+	/* As the collector put them; any other arrangement is not ours and stays. */
 	if (end - start < 2 || !begins(end[-2], PRELOAD) || !begins(end[-1], HANDOVER) ||
 	    !keep_preload(end[-2]) || !keep_handover(end[-1])) {
 		own_preload[0] = 0;
@@ -183,7 +183,7 @@ void exec_hide(void)
 		move_auxiliary(end);
 }
 
-/* Memory that grows with the largest request and is used again for the next. */
+/* Memory that grows to the largest request and is reused. */
 static char *area_of(char **area, size_t *have, size_t bytes)
 {
 	if (*have < bytes) {
@@ -198,7 +198,7 @@ static char *area_of(char **area, size_t *have, size_t bytes)
 	return *area;
 }
 
-/* In a fork's child, before it has a profile: memory of its own, and no other thread. */
+/* In a forked child before it has a profile: private memory, and no other thread. */
 static char *forked_area(size_t bytes)
 {
 	static char area[FORKED_BYTES] __attribute__((aligned(16)));
@@ -211,7 +211,7 @@ char **exec_arguments(struct slot *slot, size_t bytes)
 	return (char **)(void *)area_of(&slot->arguments_area, &slot->arguments_bytes, bytes);
 }
 
-/* Whether what the file grants counts for nothing. */
+/* True if the file's privileges are ignored. */
 static bool is_held_down(int fd)
 {
 	enum { NOSUID = 2 };
@@ -221,7 +221,7 @@ static bool is_held_down(int fd)
 	return facts.f_flags & NOSUID || sys_call3(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0) == 1;
 }
 
-/* Privileged programs are not given the recorder by ld.so. */
+/* ld.so does not preload the recorder into privileged programs. */
 static bool is_privileged(int fd, const struct stat *status)
 {
 	struct privilege_facts facts = {
@@ -242,14 +242,14 @@ static bool is_privileged(int fd, const struct stat *status)
 	return privilege_of(&facts) != PRIVILEGE_NONE;
 }
 
-enum { NOTHING_THERE = -1 }; /* no file that can be executed: no program will begin */
+enum { NOTHING_THERE = -1 }; /* no executable file: nothing will start */
 
 static int reason_of(enum elf_verdict verdict)
 {
 	switch (verdict) {
 	case ELF_FITS:
 	case ELF_LOADER:
-		return MISSED_unheard; /* if it never is */
+		return MISSED_unheard; /* unless it reports */
 	case ELF_OTHER_CLASS:
 		return MISSED_other_class;
 	case ELF_OTHER_MACHINE:
@@ -267,7 +267,7 @@ static int reason_of(enum elf_verdict verdict)
 	return MISSED_unreadable;
 }
 
-/* What the open file is: a reason to miss it. ret_next: the interpreter of a script, "" if it is none. */
+/* Returns why the open file cannot be recorded, as reason_of. ret_next: the interpreter of a script, "" if none. */
 static int judge_open(int fd, char ret_next[static 256])
 {
 	struct elf_judgement judgement = { .verdict = ELF_UNKNOWN };
@@ -287,7 +287,7 @@ static int judge_open(int fd, char ret_next[static 256])
 		ret_next[judgement.path_bytes] = 0;
 	}
 	sys_munmap((void *)at, bytes);
-	/* The rights of a script do not count. */
+	/* The privileges of a script do not count. */
 	if (judgement.verdict != ELF_SCRIPT && is_privileged(fd, &status))
 		return MISSED_privileged;
 	return reason_of(judgement.verdict);
@@ -297,7 +297,7 @@ static int judge(const char *path, char ret_next[static 256])
 {
 	struct stat status = { 0 };
 
-	/* Opening anything but a file may wait, or do something. */
+	/* Opening anything but a regular file may block or have side effects. */
 	if (sys_failed(sys_call6(SYS_newfstatat, AT_CWD, (long)path, (long)&status, 0, 0, 0)) ||
 	    !S_ISREG(status.st_mode))
 		return NOTHING_THERE;
@@ -313,7 +313,7 @@ static int judge(const char *path, char ret_next[static 256])
 	return reason;
 }
 
-/* MISSED_unheard: it can be recorded. */
+/* Returns MISSED_unheard if the program can be recorded. */
 static int judge_program(const char *path)
 {
 	char interpreter[256];
@@ -321,14 +321,14 @@ static int judge_program(const char *path)
 
 	for (int i = 0; i < SCRIPTS_MAX && reason != NOTHING_THERE && interpreter[0] != 0; i++)
 		reason = judge(interpreter, interpreter);
-	/* A chroot, or another user: a recorder that cannot be opened is complained of on stderr. */
+	/* In a chroot, or as another user: ld.so complains on stderr if it cannot open the recorder. */
 	if (reason == MISSED_unheard &&
 	    sys_failed(sys_access(own_preload + sizeof PRELOAD - 1, R_OK)))
 		reason = MISSED_recorder;
 	return reason;
 }
 
-/* The first file of that name in PATH that may be executed, written to `to`. */
+/* Finds the first executable file of that name in PATH, written to `to`. */
 static const char *search_path(const char *name, char *to)
 {
 	const char *path = "/bin:/usr/bin";
@@ -359,7 +359,7 @@ static const char *search_path(const char *name, char *to)
 	return NULL;
 }
 
-/* Whether this environment has a setting that excludes the recorder; ret_before: its own LD_PRELOAD. */
+/* True if this environment has a setting that excludes the recorder; ret_before: its own LD_PRELOAD. */
 static bool wants_none(char *const *envp, size_t *ret_count, const char **ret_before)
 {
 	bool none = false;
@@ -368,7 +368,7 @@ static bool wants_none(char *const *envp, size_t *ret_count, const char **ret_be
 	*ret_before = NULL;
 	for (; envp[n] != NULL; n++) {
 		if (begins(envp[n], TRACE) || begins(envp[n], HANDOVER) || disables(envp[n]))
-			none = true; /* ldd, another collector's, or switched off */
+			none = true; /* ldd, another collector, or disabled */
 		else if (begins(envp[n], PRELOAD))
 			*ret_before = envp[n] + sizeof PRELOAD - 1;
 	}
@@ -376,7 +376,7 @@ static bool wants_none(char *const *envp, size_t *ret_count, const char **ret_be
 	return none;
 }
 
-/* Our two variables behind the program's own, in an area laid out as exec_begin says. */
+/* Appends our two variables to the program's own, in an area laid out as in exec_begin. */
 static char *const *add_variables(char *area, char *const *envp, size_t count, const char *before,
 				  struct live_ticket ticket)
 {
@@ -418,16 +418,16 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 	size_t count;
 
 	if (envp == NULL)
-		envp = empty; /* for the kernel it is */
+		envp = empty; /* as in the kernel */
 	if (!follows() || path == NULL || wants_none(envp, &count, &before))
 		return start;
-	/* The program will have the filter, and a recorder that does not know it. Its name could be anything: that it can be read
-	 * is not known. */
+	/* The program will inherit the filter, and its recorder would not know about it. Its path may be any pointer, which
+	 * cannot be checked now. */
 	if (!sys_may(SYS_ALL)) {
 		start.number = process_log_publish(MISSED_sealed, "", becomes);
 		return start;
 	}
-	/* Room for: a path, the entries, the hidden variable, the preload list. */
+	/* Space for: a path, the entries, the hidden variable, the preload list. */
 	size_t need = PATH_MAX_ + (count + 3) * sizeof(char *) + HANDOVER_BYTES +
 		      length(own_preload) + (before != NULL ? length(before) : 0) + 2;
 	char *area = slot != NULL ? area_of(&slot->exec_area, &slot->exec_bytes, need)

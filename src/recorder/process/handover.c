@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message to the collector's socket. The target waits for nothing: connecting fails at once if too many are queued, and a
- * message to a socket that was not accepted yet is queued with its descriptor, which outlives the sender.
+/* The message to the collector's socket. The target never waits: connect fails at once if the queue is full, and a message to
+ * a socket that is not accepted yet is queued with its descriptor, which outlives the sender.
  *
- * Anybody can listen on an abstract name, or take one over whose owner has died. So the listener's user is checked before
- * anything is sent: root, or our own. 65534 may be anybody who is not mapped into our user name space, also if it is our own.
+ * Anyone can listen on an abstract name, or take over one whose owner has died. So the listener's user is checked before
+ * anything is sent: root, or our own. 65534 may be any user that is not mapped into our user namespace, even if it is our
+ * own.
  *
  * No state. Once per process, raw system calls only. */
 #include "recorder/process/handover.h"
@@ -18,7 +19,7 @@
 
 enum { UNMAPPED_USER = 65534 };
 
-/* SENT: it may know of us. BUSY: not known, and only a file that other users cannot read may be left. */
+/* SENT: it may know about us. BUSY: unknown, so only a file that other users cannot read may be left. */
 static enum handover judge_listener(int fd)
 {
 	struct ucred peer = { .uid = UNMAPPED_USER };
@@ -79,13 +80,13 @@ static enum handover send_to(const struct sockaddr_un *address, size_t bytes, in
 	return done;
 }
 
-/* The abstract socket belongs to a network name space; in another one the file is reached. */
+/* The abstract socket belongs to a network namespace; from another one, the socket file is used. */
 enum handover handover_send(int fd, const void *at, struct live_ticket ticket)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t bytes = 0;
 
-	/* strlen is another page of libc, which each fork's child would map. */
+	/* strlen is in another page of libc, which each forked child would have to map. */
 	while (bytes < sizeof settings.collector && settings.collector[bytes])
 		bytes++;
 	if (bytes < 2 || settings.collector[0] != '@' || bytes >= sizeof address.sun_path)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handing the profile over to the collector: one message that nobody answers. */
+/* Hands the profile over to the collector: one message without a reply. */
 #ifndef RECORDER_PROCESS_HANDOVER_H
 #define RECORDER_PROCESS_HANDOVER_H
 
@@ -9,11 +9,11 @@
 
 enum handover {
 	HANDOVER_SENT,	 /* queued: the collector gets it even if this process ends now */
-	HANDOVER_BUSY,	 /* it cannot be sent now: no descriptor to spare, or too many are queued */
-	HANDOVER_NOBODY, /* nobody listens who may know of this process */
+	HANDOVER_BUSY,	 /* cannot be sent now: no free descriptor, or the queue is full */
+	HANDOVER_NOBODY, /* no listener that may know about this process */
 };
 
-/* Sends the descriptor of the profile; fd -1: only where it lies, `at`; NULL: that this process is not to be recorded. Never
- * waits. */
+/* Sends the profile's descriptor. fd -1: sends only its address, `at`; NULL:
+ * this process should not be recorded. Never waits. */
 enum handover handover_send(int fd, const void *at, struct live_ticket ticket);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ring of announcements in the head of the profile: see process_log.h.
+/* The ring of log entries in the profile's header: see process_log.h.
  *
- * Owns: head->starts and head->start. Writers are few and far between, but may be several at once, and of several
- * processes: a child that has no profile yet writes to its parent's. Each takes a number of its own and the entry that
- * belongs to it. Invariant: an entry whose serial is n is what number n announced. */
+ * Owns: head->starts and head->start. Writes are rare, but several writers may be active at once, even from several
+ * processes: a child that has no profile yet writes to its parent's. Each takes its own number and the entry that
+ * belongs to it. Invariant: an entry whose serial is n describes start number n. */
 #include "recorder/process/process_log.h"
 
 #include "recorder/memory.h"
@@ -14,7 +14,7 @@ static struct live_start *entry_of(uint32_t number)
 	return &memory.head->start[number % LIVE_STARTS];
 }
 
-/* The end of a path identifies a program better than its beginning. */
+/* The end of a path identifies a program better than its start. */
 static void copy_path(struct live_start *entry, const char *path)
 {
 	size_t length = 0;

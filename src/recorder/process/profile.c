@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the profile and describes the process in it. With a collector it is a memfd, sealed against every change of its size
- * before anybody else sees it. Where that cannot be sent (no descriptor to spare, too many queued, a limit on files) it is a file
- * in the collector's folder, or memory of which the collector knows the address. A process that records itself has a file in
- * HEAPGAUGE_DIR, or memory. A folder is used only if it is on a tmpfs, whose pages come and stay by themselves, and if the kernel
- * can say "no room" without a signal (MADV_POPULATE_WRITE).
+/* Creates the profile and describes the process in it. With a collector it is a memfd, sealed against any change of size before
+ * anyone else sees it. If that cannot be sent (no free descriptor, full queue, a limit on files), it is a file in the collector's
+ * folder, or memory whose address the collector gets. A process that records itself has a file in HEAPGAUGE_DIR, or memory. A
+ * folder is used only if it is on a tmpfs, whose pages are allocated on demand and need no writeback, and if the kernel can report
+ * a full file system without a signal (MADV_POPULATE_WRITE).
  *
- * SIGKILL at any point: before the hand-over the memory goes with the process, and its parent's log shows that it began; from then on
+ * SIGKILL at any point: before the hand-over the memory ends with the process, and its parent's log shows that it started; after it
  * a queued descriptor, or the file, holds everything.
  *
- * Owns: the file's name, and what forks repeat of the description. */
+ * Owns: the file's name, and the part of the description that forks reuse. */
 #include "recorder/process/profile.h"
 
 #include <errno.h>
@@ -39,8 +39,8 @@ enum {
 #define FOLDER_MIN_BYTES (8ull << 20)
 #define NS_PER_S 1000000000ull
 
-static PROCESS_STATE char file[FILE_BYTES]; /* of this process' profile; "" = none */
-static PROCESS_STATE struct live_own self; /* described once; a fork's child changes what differs */
+static PROCESS_STATE char file[FILE_BYTES]; /* file of this process' profile; "" = none */
+static PROCESS_STATE struct live_own self; /* filled in once; a forked child changes what differs */
 
 static uint64_t clock_ns(int clock)
 {
@@ -72,13 +72,13 @@ static size_t append_number(char *to, size_t at, size_t room, uint64_t number)
 	return append_text(to, at, room, digits + n);
 }
 
-/* The program's arguments, as the kernel put them. */
+/* The program's arguments, where the kernel put them. */
 static char **arguments(void)
 {
 	return (char **)(libc_argument_count() + 1);
 }
 
-/* What argv[0] says behind its last slash, as far as it makes a file's name. */
+/* Appends the last path component of argv[0], made safe for a file name. */
 static size_t append_program(char *to, size_t at, size_t room)
 {
 	const char *name = arguments()[0] != NULL ? arguments()[0] : "", *end = name;
@@ -111,9 +111,9 @@ static void name_file(uint64_t seconds)
 	append_text(file, at, FILE_BYTES, LIVE_FILE_SUFFIX);
 }
 
-/* ---- what it says of itself ---- */
+/* ---- description of the process ---- */
 
-/* From 1; 0: none. */
+/* The rank + 1; 0: none. */
 static uint32_t rank_of_environment(void)
 {
 	static const struct {
@@ -133,7 +133,7 @@ static uint32_t rank_of_environment(void)
 	return 0;
 }
 
-/* Of "0-0;3-5;": whether the rank is one of them. A process that has none may start those who have. */
+/* True if the rank is in a list like "0-0;3-5;". A process without a rank may start some that have one. */
 static bool rank_is_wanted(uint32_t rank)
 {
 	const char *at = settings.ranks;
@@ -154,10 +154,10 @@ static bool rank_is_wanted(uint32_t rank)
 	return false;
 }
 
-/* What stays as it is in forks. */
+/* Fills in what does not change in forks. */
 static void describe_program(void)
 {
-	static struct utsname name; /* too large for somebody else's stack */
+	static struct utsname name; /* too large for the program's stack */
 	size_t at = 0;
 
 	if (!sys_failed(sys_call3(SYS_uname, (long)&name, 0, 0)))
@@ -193,7 +193,7 @@ static void describe(bool forked, struct live_ticket ticket)
 	self.ppid = (uint32_t)sys_call3(SYS_getppid, 0, 0, 0);
 	self.begin = forked ? LIVE_BEGIN_FORK : LIVE_BEGIN_START;
 	self.ticket = ticket;
-	/* No two processes of a machine have the same time and number. */
+	/* No two processes of a machine have the same time and pid. */
 	self.id = hash_mix(random ^ clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)sys_getpid() << 40) | 1;
 }
 
@@ -207,7 +207,7 @@ static uint64_t limit_of(int resource)
 	return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)limit.rlim_cur;
 }
 
-/* Sparse, so as large as can be mapped, with the control page behind it. fd -1: memory without a name. */
+/* Maps as much as possible, since it is sparse, followed by the control page. fd -1: anonymous memory. */
 static void *map_memory(int fd, uint64_t *ret_total)
 {
 	uint64_t address_limit = limit_of(RLIMIT_AS), file_limit = limit_of(RLIMIT_FSIZE);
@@ -215,7 +215,7 @@ static void *map_memory(int fd, uint64_t *ret_total)
 
 	if (address_limit != UINT64_MAX)
 		total = MAX(MIN(total, address_limit / 4), LIVE_TOTAL_MIN);
-	/* A request for more than that would raise a signal. */
+	/* Exceeding the limit would raise a signal. */
 	if (fd >= 0 && file_limit != UINT64_MAX)
 		total = MIN(total, saturating_sub(file_limit, LIVE_PAGE));
 	for (; total >= LIVE_TOTAL_MIN; total /= 4) {
@@ -235,7 +235,7 @@ static void *map_memory(int fd, uint64_t *ret_total)
 	return NULL;
 }
 
-/* Only a file's pages can be refused; an older kernel would say so by a signal. */
+/* Only pages of a file can fail; older kernels would report that by a signal. */
 static bool open_pages(void *at, uint64_t bytes, bool is_file)
 {
 	return !sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)) &&
@@ -274,7 +274,7 @@ static void fill_head(struct live_header *head, enum live_kept kept, int no_file
 	head->opened_bytes = sizeof *head + LIVE_PAGE;
 }
 
-/* An empty profile that describes the process. fd stays the caller's. */
+/* Creates an empty profile that describes the process. The caller still owns fd. */
 static bool make_in(int fd, enum live_kept kept, const struct live_budget *budget, int no_file)
 {
 	uint64_t total = 0;
@@ -305,18 +305,18 @@ static long make_memfd(void)
 	static const char name[] = "heapgauge-profile";
 	long fd = sys_call3(SYS_memfd_create, (long)name, SYS_MEMFD_FLAGS | SYS_MEMFD_NOEXEC, 0);
 
-	/* Before Linux 6.3 that flag is not known. */
+	/* Kernels before 6.3 do not know the flag. */
 	return fd == -EINVAL ? sys_call3(SYS_memfd_create, (long)name, SYS_MEMFD_FLAGS, 0) : fd;
 }
 
 /* ---- files ---- */
 
-/* statfs(2), as the kernel writes it. */
+/* statfs(2), the kernel's layout. */
 struct folder_facts {
 	long type, block_bytes, blocks, free_blocks, available_blocks, rest[15];
 };
 
-/* 0, or why not; ret_room: what may be taken of it. */
+/* 0, or an errno; ret_room: how much of it we may use. */
 static int look_at_folder(uint64_t *ret_room)
 {
 	struct folder_facts facts = { 0 };
@@ -328,7 +328,7 @@ static int look_at_folder(uint64_t *ret_room)
 		return (int)-ret;
 	if (facts.type != TMPFS)
 		return EOPNOTSUPP;
-	/* A tmpfs without a limit says that it has no blocks. */
+	/* A tmpfs without a limit reports 0 blocks. */
 	uint64_t room = facts.blocks == 0
 				? UINT64_MAX
 				: (uint64_t)facts.available_blocks * (uint64_t)facts.block_bytes;
@@ -339,7 +339,7 @@ static int look_at_folder(uint64_t *ret_room)
 	return 0;
 }
 
-/* 0, or why not. */
+/* 0, or an errno. */
 static int make_file(struct live_budget budget)
 {
 	uint64_t folder_room = UINT64_MAX, seconds = self.started_real_ns / NS_PER_S;
@@ -350,7 +350,7 @@ static int make_file(struct live_budget budget)
 		return why;
 	if (limit_of(RLIMIT_FSIZE) < LIVE_TOTAL_MIN + LIVE_PAGE)
 		return EFBIG;
-	/* In a container the numbers of processes are the same again and again. */
+	/* In containers, the same pids recur. */
 	for (uint64_t i = 0; fd == -EEXIST && i < FILE_TRIES; i++) {
 		name_file(seconds + i);
 		fd = sys_call6(SYS_openat, AT_CWD, (long)file, SYS_MAKE_FILE, FILE_MODE, 0, 0);
@@ -359,7 +359,7 @@ static int make_file(struct live_budget budget)
 		file[0] = 0;
 		return (int)-fd;
 	}
-	sys_call3(SYS_fchmod, fd, FILE_MODE, 0); /* whatever the umask is */
+	sys_call3(SYS_fchmod, fd, FILE_MODE, 0); /* regardless of the umask */
 	budget.bytes = MIN(budget.bytes, folder_room);
 	budget.limit_bytes = MIN(budget.limit_bytes, folder_room);
 	bool made = make_in((int)fd, LIVE_KEPT_FILE, &budget, 0);
@@ -394,7 +394,7 @@ static bool make_for_collector(void)
 		if (made)
 			memory_release();
 	}
-	/* Without somebody who would remove it, no file is made. */
+	/* Nobody would remove a file, so none is created. */
 	if (done == HANDOVER_NOBODY)
 		return false;
 	if (make_file(budget) == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of the profile. The process always makes it itself: a sealed memfd that it hands over to its collector; or a file on
- * a tmpfs, so that it stays when the process is killed; or memory that goes with it. */
+/* The memory of the profile. The process always creates it itself: a sealed memfd that it hands over to its collector; or a file
+ * on a tmpfs, which survives if the process is killed; or memory that ends with it. */
 #ifndef RECORDER_PROCESS_PROFILE_H
 #define RECORDER_PROCESS_PROFILE_H
 
@@ -8,17 +8,16 @@
 
 #include "format/live/live.h"
 
-/* Makes and maps an empty one, and hands it over if there is a collector. False: stay off. Once per process, single caller.
- * forked: the settings are those of the parent. */
+/* Creates and maps an empty profile, and hands it over if there is a collector. False: stay off. Once per process, single caller.
+ * forked: use the parent's settings. */
 bool profile_make(bool forked, struct live_ticket ticket);
 
-/* It could not be used after all. Before its memory is released. */
+/* Call if the profile cannot be used after all, before its memory is released. */
 void profile_give_up(void);
 
-/* The process exits normally: no one needs its file, which is removed. Any thread; of a vfork's child it means
- * nothing. */
+/* Call on a normal exit: nobody needs the file any more, so it is removed. Any thread; a no-op in a vfork child. */
 void profile_end(void);
 
-/* The same, if there is such a program: path is whatever the caller of exec gave, search as execvp does. */
+/* profile_end before an exec, if the program exists: path is what the caller of exec passed, search as in execvp. */
 void profile_becomes(const char *path, bool search);
 #endif

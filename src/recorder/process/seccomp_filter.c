@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A filter is a program of the kernel's classic packet filter over the number and arguments of a call; it has no loops, and
- * its answer depends on nothing else. So it can be evaluated beforehand: it is run here for each call that we may ever make,
- * with the arguments that we would pass. Addresses are made up: no filter can dereference one.
+/* A filter is a classic BPF program over the number and arguments of a system call; it has no loops, and its result depends
+ * on nothing else. So it can be evaluated in advance: we run it for each call that we may ever make, with the arguments that
+ * we would pass. Addresses are made up: no filter can dereference one.
  *
- * No state. A program that the kernel would refuse gets some answer; then nothing is lost but what we do without. */
+ * No state. For a program that the kernel would reject, the result is arbitrary; then we only do without some calls. */
 #include "recorder/process/seccomp_filter.h"
 
 #include <linux/audit.h>
@@ -38,9 +38,9 @@ static const struct question questions[] = {
 	{ SYS_prctl, SYS_THREADS, { PR_GET_NAME, ADDRESS } },
 	{ SYS_futex, SYS_WAIT, { ADDRESS, FUTEX_WAIT_PRIVATE, 1, ADDRESS } },
 	{ SYS_futex, SYS_WAIT, { ADDRESS, FUTEX_WAKE_PRIVATE, 1 } },
-	{ SYS_restart_syscall, SYS_WAIT, { 0 } }, /* the kernel's, where a stop cuts a wait short */
+	{ SYS_restart_syscall, SYS_WAIT, { 0 } }, /* by the kernel, if a stop cuts a wait short */
 	{ SYS_process_vm_readv, SYS_READ, { 1000, ADDRESS, 1, ADDRESS } },
-	/* a program that is read, a limit, a library */
+	/* reading a program, a limit, a library */
 	{ SYS_newfstatat, SYS_OTHERS, { (uint64_t)-100, ADDRESS, ADDRESS } },
 	{ SYS_openat, SYS_OTHERS, { (uint64_t)-100, ADDRESS, SYS_READ_QUIETLY } },
 	{ SYS_fstat, SYS_OTHERS, { 3, ADDRESS } },
@@ -55,7 +55,7 @@ static const struct question questions[] = {
 	{ SYS_munmap, SYS_OTHERS, { ADDRESS, 65536 } },
 	{ SYS_close, SYS_OTHERS, { 3 } },
 	ARCH_PATH_QUESTIONS(SYS_OTHERS, ADDRESS),
-	/* the start-up of a child, or of a program that inherits the filter */
+	/* start-up of a child, or of a program that inherits the filter */
 	{ SYS_socket, SYS_OTHERS, { AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0 } },
 	{ SYS_connect, SYS_OTHERS, { 3, ADDRESS, 50 } },
 	{ SYS_getsockopt, SYS_OTHERS, { 3, SOL_SOCKET, SO_PEERCRED, ADDRESS } },
@@ -116,7 +116,7 @@ static uint32_t compute(uint16_t code, uint32_t a, uint32_t by)
 	case BPF_MUL:
 		return a * by;
 	case BPF_DIV:
-		return a / by; /* which is not 0 */
+		return a / by; /* not 0 */
 	case BPF_AND:
 		return a & by;
 	case BPF_OR:
@@ -146,7 +146,7 @@ static bool jumps(uint16_t code, uint32_t a, uint32_t by)
 	}
 }
 
-/* What a load gives. */
+/* The value that a load yields. */
 static uint32_t loaded(const struct machine *m, const struct sock_filter *at,
 		       const struct seccomp_data *data)
 {
@@ -162,7 +162,7 @@ static uint32_t loaded(const struct machine *m, const struct sock_filter *at,
 	}
 }
 
-/* The filter's answer. One that runs off its end is refused by the kernel. */
+/* Returns the filter's result. The kernel rejects filters that run off their end. */
 static uint32_t run_filter(const struct sock_fprog *program, const struct seccomp_data *data)
 {
 	struct machine m = { 0 };
@@ -233,7 +233,7 @@ unsigned filter_forbids(const struct sock_fprog *program)
 
 	if (!is_readable(program, sizeof *program) || program->len > BPF_MAXINSNS ||
 	    !is_readable(program->filter, program->len * sizeof *program->filter))
-		return 0; /* the kernel says no too */
+		return 0; /* the kernel rejects it too */
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
 		struct seccomp_data data = { .nr = questions[i].number,
 					     .arch = ARCH_AUDIT,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a seccomp filter, which the program is about to install, would do to the system calls that the recorder makes. */
+/* Evaluates what a seccomp filter that the program is about to install would do to the recorder's system calls. */
 #ifndef RECORDER_PROCESS_SECCOMP_FILTER_H
 #define RECORDER_PROCESS_SECCOMP_FILTER_H
 
 #include <linux/filter.h>
 
-/* The groups of our calls (enum sys_group, as bits) of which one would end or stop the program, or wait for somebody
- * else. A call that would merely fail is no harm. program: whatever the program passes to the kernel, valid or not. */
+/* Returns the groups of our calls (bits of enum sys_group) with a call that would kill or stop the program, or wait for
+ * someone else. A call that merely fails is harmless. program: what the program passes to the kernel, valid or not. */
 unsigned filter_forbids(const struct sock_fprog *program);
 #endif

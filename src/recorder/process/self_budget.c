@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is free, from /proc and /sys/fs/cgroup, and the budget that follows from it (format/live/live_budget.h). Files are expected
- * where they are everywhere; what is not there is no limit.
+/* Reads the free memory from /proc and /sys/fs/cgroup and derives the budget (format/live/live_budget.h). Files are expected at
+ * their usual paths; a missing one means no limit.
  *
- * Owns its buffers. Texts are the kernel's. */
+ * Owns its buffers. The texts come from the kernel. */
 #include "recorder/process/self_budget.h"
 
 #include <stddef.h>
@@ -11,13 +11,13 @@
 #include "base/compiler.h"
 #include "recorder/sys.h"
 
-#define NO_LIMIT (1ull << 60) /* version 1 writes a very large number */
+#define NO_LIMIT (1ull << 60) /* cgroup v1 writes a very large number */
 enum { TEXT_BYTES = 4 << 10, PATH_BYTES = 512, AT_CWD = -100 };
 
 static char text[TEXT_BYTES];
 static char path[PATH_BYTES];
 
-/* The names that the two versions have for the same. */
+/* The file names in cgroup v1 and v2. */
 struct names {
 	const char *mount, *limit, *usage, *events, *killed;
 };
@@ -27,7 +27,7 @@ static const struct names first = { "/sys/fs/cgroup/memory", "/memory.limit_in_b
 static const struct names second = { "/sys/fs/cgroup", "/memory.max", "/memory.current",
 				     "/memory.events", "\noom_kill " };
 
-/* The beginning of a file; "" if it cannot be read. */
+/* Reads the start of a file; "" if unreadable. */
 static const char *read_text(const char *name)
 {
 	long fd = sys_call6(SYS_openat, AT_CWD, (long)name, SYS_READ_QUIETLY, 0, 0, 0);
@@ -48,7 +48,7 @@ static size_t append(size_t at, const char *word, size_t bytes)
 	return at + bytes;
 }
 
-/* "mount group file"; "" if it is not there. */
+/* Reads the file "mount group file"; "" if missing. */
 static const char *read_group(const struct names *names, const char *group, size_t group_bytes,
 			      const char *file)
 {
@@ -59,7 +59,7 @@ static const char *read_group(const struct names *names, const char *group, size
 	return at < PATH_BYTES ? read_text(path) : "";
 }
 
-/* "max" is no number. */
+/* "max" is not a number. */
 static uint64_t number_at(const char *at, uint64_t otherwise)
 {
 	uint64_t value = 0;
@@ -73,7 +73,7 @@ static uint64_t number_at(const char *at, uint64_t otherwise)
 	return value;
 }
 
-/* Where the word begins; NULL: nowhere. */
+/* Finds the first occurrence of a word; NULL: none. */
 static const char *find(const char *in, const char *word)
 {
 	size_t bytes = __builtin_strlen(word);
@@ -96,7 +96,7 @@ uint64_t self_budget_number(const char *in, const char *field, uint64_t otherwis
 	return at != NULL ? number_at(at + __builtin_strlen(field), otherwise) : otherwise;
 }
 
-/* Room below the tightest limit of the group and those above it; UINT64_MAX: none. */
+/* Memory left below the tightest limit of the group and its ancestors; UINT64_MAX: no limit. */
 static uint64_t room_below(const struct names *names, const char *group, struct live_own *own)
 {
 	size_t bytes = __builtin_strlen(group);
@@ -118,7 +118,7 @@ static uint64_t room_below(const struct names *names, const char *group, struct 
 	}
 }
 
-/* The path behind a line's mark goes to own->cgroup; false: there is no such line. */
+/* Copies the path after `mark` to own->cgroup; false: no such line. */
 static bool take_group(const char *lines, const char *mark, struct live_own *own)
 {
 	const char *at = find(lines, mark);
@@ -132,13 +132,13 @@ static bool take_group(const char *lines, const char *mark, struct live_own *own
 		n++;
 	}
 	own->cgroup[n] = 0;
-	/* "/" is the mount itself; what is outside of what we see is not to be found. */
+	/* "/" is the mount itself; a group outside our namespace cannot be found. */
 	if (n == 1 || find(own->cgroup, "/..") != NULL)
 		own->cgroup[0] = 0;
 	return true;
 }
 
-/* Where version 1 has the controller, version 2 has none. */
+/* If v1 has the memory controller, v2 does not. */
 static const struct names *find_group(struct live_own *own)
 {
 	const char *lines = read_text("/proc/self/cgroup");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the settings. The environment of a privileged program is somebody else's: it is not even read.
+/* Reads the settings. The environment of a privileged program is not trusted: it is not even read.
  *
- * Owns: the settings, which a fork's child inherits. */
+ * Owns: the settings, which a forked child inherits. */
 #include "recorder/process/settings.h"
 
 #include "recorder/process/exec.h"
@@ -14,7 +14,7 @@ struct live_settings settings;
 bool settings_of_collector, settings_keep;
 uint32_t settings_unapplied;
 
-/* "64MiB", "64M", "65536": as the command line takes it, but for fractions. 0: not understood. */
+/* "64MiB", "64M", "65536": as on the command line, but without fractions. 0: invalid. */
 static uint64_t size_of(const char *text)
 {
 	static const char units[] = "KMGT";
@@ -29,7 +29,7 @@ static uint64_t size_of(const char *text)
 	return *text == 0 || *text == ',' ? value : 0;
 }
 
-/* "16MiB", "0.5%", or both with a comma between them. */
+/* "16MiB", "0.5%", or both, separated by a comma. */
 static void take_budget(const char *text)
 {
 	while (*text) {
@@ -53,7 +53,7 @@ static void take_budget(const char *text)
 	}
 }
 
-/* By their first letters: no two are alike. */
+/* The first letter suffices: all differ. */
 static uint32_t mode_of(const char *name)
 {
 	switch (name[0]) {
@@ -68,7 +68,7 @@ static uint32_t mode_of(const char *name)
 	}
 }
 
-/* Too long: nothing, and false. */
+/* False, and nothing copied, if the text is too long. */
 static bool take_text(char *to, size_t room, const char *text)
 {
 	size_t bytes = __builtin_strlen(text);
@@ -81,9 +81,10 @@ static bool take_text(char *to, size_t room, const char *text)
 
 static void read_environment(void)
 {
-	/* What a collector does, and nobody does here. */
+	/* These need a collector. */
 	static const char *const of_record[] = { "HEAPGAUGE_EVERY", "HEAPGAUGE_OUTPUT",
 						 "HEAPGAUGE_ON", "HEAPGAUGE_WRITE_ON" };
+	const char *python = exec_variable(LIVE_ENV_PYTHON);
 	uint64_t depth = size_of(exec_variable(LIVE_ENV_DEPTH));
 
 	take_budget(exec_variable(LIVE_ENV_BUDGET));
@@ -93,14 +94,15 @@ static void read_environment(void)
 		settings.interval = SAMPLE_INTERVAL_DEFAULT;
 	settings.depth_limit = depth >= 1 && depth <= LIVE_DEPTH_MAX ? depth : LIVE_DEPTH_DEFAULT;
 	settings.follow_fork = 1;
-	settings.python_domains = exec_variable(LIVE_ENV_PYTHON)[0] == 'd';
+	settings.python_domains = python[0] == 'd';
+	settings.python_tasks = exec_variable(LIVE_ENV_PYTHON_TASKS)[0] == '1';
 	settings_keep = exec_variable(LIVE_ENV_KEEP)[0] == '1';
-	settings_unapplied = 0;
+	settings_unapplied = python[0] == 'm'; /* sets PYTHONMALLOC, before the program starts */
 	for (unsigned i = 0; i < ARRAY_SIZE(of_record); i++)
 		settings_unapplied += exec_variable(of_record[i])[0] != 0;
 	take_text(settings.wraps, sizeof settings.wraps, exec_variable(LIVE_ENV_WRAP));
 	if (!take_text(settings.folder, sizeof settings.folder, exec_variable(LIVE_ENV_DIR)))
-		settings.folder[0] = '?'; /* no absolute path: it is not used, and that is said */
+		settings.folder[0] = '?'; /* not an absolute path: not used, and reported */
 }
 
 bool settings_read(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How this process is recorded: as its collector says in the hidden variable, or, for a process that records itself, as the
- * HEAPGAUGE_* variables do. */
+/* How this process is recorded: set by its collector in the hidden variable or, for a process that records itself, by the
+ * HEAPGAUGE_* variables. */
 #ifndef RECORDER_PROCESS_SETTINGS_H
 #define RECORDER_PROCESS_SETTINGS_H
 
@@ -10,11 +10,10 @@
 #include "format/live/live.h"
 
 extern HIDDEN struct live_settings settings;
-extern HIDDEN bool settings_of_collector; /* else of the environment */
-extern HIDDEN uint32_t
-	settings_unapplied;	  /* variables that are for a collector, and there is none */
-extern HIDDEN bool settings_keep; /* the file of the profile stays, whatever the end */
+extern HIDDEN bool settings_of_collector;  /* else from the environment */
+extern HIDDEN uint32_t settings_unapplied; /* variables that need a collector, but there is none */
+extern HIDDEN bool settings_keep;	   /* keep the profile's file however the process ends */
 
-/* Once, at start-up: the program may do with its environment what it likes. False: the process is not to be recorded. */
+/* Once, at start-up: the program may change its environment later. False: do not record this process. */
 bool settings_read(void);
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bringing the recorder up: settings, profile, tables. The process makes its own memory and hands it over (profile.c); anything
- * that fails leaves the recorder off and the target untouched. That this process was to be recorded is in the log of who started
- * it (process_log.h). Afterwards the recorder holds no descriptor.
+/* Starts the recorder: settings, profile, tables. The process creates its own memory and hands it over (profile.c); any failure
+ * leaves the recorder off and the target untouched. The log of the parent shows that this process should have been recorded
+ * (process_log.h). After start-up the recorder holds no descriptor.
  *
- * Runs once, from the first hook that is called, perhaps before any constructor: raw system calls only. */
+ * Runs once, in the first hook that is called, possibly before any constructor: raw system calls only. */
 #include "recorder/process/startup.h"
 
 #include <sys/mman.h>
@@ -23,6 +23,7 @@
 #include "recorder/unwind/rules.h"
 #include "recorder/python/codes.h"
 #include "recorder/python/interpreter.h"
+#include "recorder/python/tasks.h"
 #include "recorder/sampling/sampled_blocks.h"
 #include "recorder/process/settings.h"
 #include "recorder/process/process_log.h"
@@ -44,7 +45,7 @@ void start_failed(void)
 	sample_start(true); /* no block is recorded */
 }
 
-/* A word that a fork's child finds zeroed. */
+/* Creates the word that is zeroed in a forked child. */
 static bool make_token(void)
 {
 	static PROCESS_STATE uint64_t count;
@@ -74,13 +75,16 @@ static void reset_all(void)
 	python_codes_reset();
 }
 
-/* Makes an empty profile of the mapped memory. */
+/* Initializes an empty profile in the mapped memory. */
 static bool init_profile(bool forked)
 {
 	memory.head->peak.state = 1 << 1 | 1; /* epoch 1, rising */
 	start_was_forked = forked;
 	python_first_thread();
-	python_visit = settings.python_domains ? python_domains_visit : NULL;
+	python_visit = NULL;
+	if (settings.python_domains)
+		python_domains_start();
+	python_tasks_start(settings.python_tasks != 0);
 	clock_start();
 	mode_start();
 	cpu_limit_start();
@@ -89,7 +93,7 @@ static bool init_profile(bool forked)
 	return rules_start() && sites_start();
 }
 
-/* A fork's child: the parent's memory goes, but for what is kept of its tags. False: it cannot be recorded, or is not to be. */
+/* In a forked child: unmaps the parent's memory, keeping a copy of its tags. False: it cannot be recorded, or should not be. */
 static bool leave_parent(struct live_ticket *ret_ticket, struct tags_kept **ret_kept)
 {
 	bool wanted = memory.control->follow_fork;
@@ -97,7 +101,7 @@ static bool leave_parent(struct live_ticket *ret_ticket, struct tags_kept **ret_
 	if (!sys_may(SYS_OTHERS | SYS_MEMORY | SYS_THREADS)) {
 		if (wanted)
 			process_log_publish(MISSED_sealed, NULL, false);
-		return false; /* what is the parent's stays mapped: giving it back is a system call */
+		return false; /* the parent's memory stays mapped: unmapping is a system call */
 	}
 	if (!wanted) {
 		memory_release();
@@ -105,7 +109,7 @@ static bool leave_parent(struct live_ticket *ret_ticket, struct tags_kept **ret_
 	}
 	*ret_ticket = process_log_ticket(process_log_publish(MISSED_child, NULL, false));
 	*ret_kept = tags_keep();
-	memory_release(); /* no hook is running in it, the only thread is here */
+	memory_release(); /* no hook is using it, and this is the only thread */
 	reset_all();
 	return true;
 }
@@ -130,7 +134,7 @@ bool start_recording(bool forked)
 		if (settings_of_collector)
 			exec_hide();
 	}
-	/* With a token it is no longer a child whose memory is its parent's. */
+	/* With the token set, this no longer counts as a new child that shares its parent's memory. */
 	bool begun = make_token() && profile_make(forked, ticket);
 
 	if (begun && !init_profile(forked)) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From nothing to a mapped, empty profile; and again in a fork's child. */
+/* Starts recording with a mapped, empty profile; again in a forked child. */
 #ifndef RECORDER_PROCESS_STARTUP_H
 #define RECORDER_PROCESS_STARTUP_H
 
 #include <stdbool.h>
 
-/* Asks the collector for memory and lays everything out in it. False: stay off. Once per process; single caller. */
+/* Creates the profile's memory and initializes everything in it. False: stay off. Once per process; single caller. */
 bool start_recording(bool forked);
 
-/* Nothing will be recorded in this process. */
+/* Call if nothing will be recorded in this process. */
 void start_failed(void);
 
-/* The process began by fork: blocks it does not know are its parent's. */
+/* The process was forked: blocks it does not know are its parent's. */
 extern bool start_was_forked;
 #endif

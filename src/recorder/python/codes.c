@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See codes.h. Owns: LIVE_CODES, and tables of the ids of code objects and of their frames; all under rules_lock, as frames and
- * modules are. What is read of an object is read before the lock is taken.
- * Invariant: a frame id names one instruction of one code object for ever. */
+/* See codes.h. Owns: LIVE_CODES, and tables of the ids of code objects and their frames; all under rules_lock, like frames and
+ * modules. Objects are read before the lock is taken. Invariant: a frame id denotes one instruction of one code object for ever. */
 #include "recorder/python/codes.h"
 
 #include "base/hash.h"
@@ -21,7 +20,8 @@ void python_codes_reset(void)
 
 /* ---- texts ---- */
 
-static bool find_text(enum python_reading how, uintptr_t object, struct python_text *ret)
+static bool find_text(enum python_reading how, uintptr_t object, uint32_t limit,
+		      struct python_text *ret)
 {
 	uint64_t length;
 	uint32_t state;
@@ -29,7 +29,7 @@ static bool find_text(enum python_reading how, uintptr_t object, struct python_t
 	if (!python_read(how, object + PYTHON_LENGTH, &length, sizeof length) ||
 	    !python_read(how, object + PYTHON_STATE, &state, sizeof state))
 		return false;
-	*ret = python_text(python_here->layout, object, MIN(length, (uint64_t)TEXT_MAX), state);
+	*ret = python_text(python_here->layout, object, MIN(length, (uint64_t)limit), state);
 	return ret->width != 0;
 }
 
@@ -41,7 +41,7 @@ static uint32_t character(const char *piece, uint32_t i, uint32_t width)
 	return c;
 }
 
-/* One character as UTF-8; returns its bytes. */
+/* Encodes a character as UTF-8; returns the number of bytes. */
 static uint32_t encode(uint32_t c, char to[4])
 {
 	if (c < 0x80) {
@@ -50,7 +50,7 @@ static uint32_t encode(uint32_t c, char to[4])
 	}
 	uint32_t more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
 
-	to[0] = (char)((0xf00 >> more | c >> (6 * more)) & 0xff);
+	to[0] = (char)((0xf00 >> (more + 1) | c >> (6 * more)) & 0xff);
 	for (uint32_t i = 1; i <= more; i++)
 		to[i] = (char)(0x80 | (c >> (6 * (more - i)) & 0x3f));
 	return more + 1;
@@ -58,8 +58,8 @@ static uint32_t encode(uint32_t c, char to[4])
 
 enum use { COUNT, COMPARE, STORE };
 
-/* Goes through the text as UTF-8: counts its bytes, compares or stores them at `at`, where there are `limit`. *ret: how many. False: it
- * differs, is longer, or cannot be read. Without the GIL it may become another one between two calls. */
+/* Iterates over the text as UTF-8: counts its bytes, or compares or stores them at `at`, which has `limit` bytes. *ret: how many.
+ * False: different, too long, or unreadable. Without the GIL the text may change between two calls. */
 static bool use_text(enum python_reading how, const struct python_text *text, enum use use,
 		     char *at, uint32_t limit, uint32_t *ret)
 {
@@ -84,6 +84,15 @@ static bool use_text(enum python_reading how, const struct python_text *text, en
 	return true;
 }
 
+bool python_copy_text(enum python_reading how, uintptr_t object, uint32_t limit, char *to,
+		      uint32_t *ret)
+{
+	struct python_text text;
+
+	return find_text(how, object, limit, &text) &&
+	       use_text(how, &text, STORE, to, 4 * limit, ret);
+}
+
 static char *string_at(uint32_t at)
 {
 	return memory.region[LIVE_STRINGS] + at;
@@ -104,13 +113,13 @@ static bool store_text(enum python_reading how, const struct python_text *text, 
 
 /* ---- code objects ---- */
 
-/* The entry of a source file, which counts as a module. 0: none. */
+/* The module entry of a source file. 0: none. */
 static uint32_t file_of(struct slot *slot, enum python_reading how, uintptr_t object)
 {
 	struct python_text text;
 	uint32_t bytes, at;
 
-	if (!find_text(how, object, &text) ||
+	if (!find_text(how, object, TEXT_MAX, &text) ||
 	    !use_text(how, &text, COUNT, NULL, UINT32_MAX, &bytes))
 		return 0;
 	for (uint32_t id = 1; id < memory_used(LIVE_MODULES); id++) {
@@ -136,7 +145,7 @@ static void store_lines(enum python_reading how, uintptr_t object, struct live_c
 		code->lines_bytes = (uint32_t)size;
 }
 
-/* Reads a code object; its texts are stored. False: it cannot be read, or there is no memory. */
+/* Reads a code object and stores its texts. False: unreadable, or no memory. */
 static bool describe(struct slot *slot, enum python_reading how, uintptr_t at, uint64_t version,
 		     struct live_code *ret)
 {
@@ -151,12 +160,14 @@ static bool describe(struct slot *slot, enum python_reading how, uintptr_t at, u
 	    !python_read(how, at + l->code_file, &file, sizeof file) ||
 	    !python_read(how, at + l->code_name, &name, sizeof name) ||
 	    !python_read(how, at + l->code_lines, &lines, sizeof lines) ||
-	    !find_text(how, name, &text) ||
-	    !store_text(how, &text, &ret->name_at, &ret->name_bytes))
+	    !find_text(how, name, TEXT_MAX, &text))
+		return false;
+	/* First: without a usable file nothing is stored, or it would be stored again for every stack. */
+	ret->module = file_of(slot, how, file);
+	if (ret->module == 0 || !store_text(how, &text, &ret->name_at, &ret->name_bytes))
 		return false;
 	store_lines(how, lines, ret);
-	ret->module = file_of(slot, how, file);
-	return ret->module != 0;
+	return true;
 }
 
 static uint64_t code_hash(uintptr_t at, uint64_t version)
@@ -164,7 +175,7 @@ static uint64_t code_hash(uintptr_t at, uint64_t version)
 	return hash_mix(at + version * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* 0: it is not known. Under the lock. */
+/* 0: unknown. Under the lock. */
 static uint32_t find_code(uintptr_t at, uint64_t version)
 {
 	uint32_t tag = table_tag(code_hash(at, version)), place = tag, id;
@@ -220,7 +231,7 @@ static uint32_t frame_of_code(uint32_t code, uintptr_t instruction)
 	return id;
 }
 
-/* False: no memory, or the lock was not free in time. */
+/* False: no memory, or the lock timed out. */
 static bool grow(struct slot *slot, struct table *table)
 {
 	uint32_t mask = __atomic_load_n(&table->mask, __ATOMIC_RELAXED);
@@ -233,7 +244,7 @@ static bool grow(struct slot *slot, struct table *table)
 		return false;
 	if (table->mask == mask && mask == 0)
 		table_replace(table, larger);
-	else if (table->mask == mask) /* nobody was faster */
+	else if (table->mask == mask) /* no other thread has grown it */
 		table_move(table, larger);
 	lock_give(&rules_lock);
 	return true;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the interpreter, and proving that its memory is laid out as the table says.
+/* Finds the interpreter, and proves that its memory layout matches the table.
  *
- * Owns: python_here, set once and never again. Its code_type is set by whoever proves it first: all find the same.
- * The proof: by reads that cannot fault, the whole chain of frames of a thread leads over objects of one type, which is called
- * "code", each with its instruction inside, its name and file strings, its table of lines bytes. A release that moved one of
- * these fails it, and its stacks stay native. */
+ * Owns: python_here, set at most once. The first thread to finish a proof sets its code_type: all find the same value. The proof:
+ * with reads that cannot fault, the whole chain of frames of a thread leads to objects of one type, named "code", each with its
+ * instruction inside, strings as name and file, and bytes as line table. If a release moved one of these, the proof fails and
+ * stacks stay native. */
 #include "recorder/python/interpreter.h"
 
 #include <sys/uio.h>
@@ -18,15 +18,16 @@ enum {
 	ATTEMPTS = 16,
 	FRAMES_PROVEN = 256,
 	RUNTIME_WORDS = 1 << 17,
-	EAGER = 1 << 12, /* looks for the first function; after that one in SELDOM */
+	EAGER = 1 << 12, /* polls for the first function; after that one in SELDOM */
 	SELDOM = 1 << 8,
 };
 
 struct python *python_here;
-void (*python_visit)(void);
+void (*python_visit)(uintptr_t mapper);
+uint32_t (*python_task_label)(struct slot *slot, enum python_reading how, uintptr_t state);
 static struct python found;
 static uintptr_t first_thread; /* its control block */
-static bool looked_at;	       /* an interpreter was found, whether it can be read or not */
+static bool looked_at;	       /* an interpreter was found, supported or not */
 static struct {
 	uintptr_t at;
 	uint64_t words;
@@ -39,7 +40,7 @@ static void *symbol_of(const struct libc_object *object, const char *name)
 	return symbol != NULL ? (void *)(libc_bias(object) + symbol->st_value) : NULL;
 }
 
-/* The state of the interpreter as a whole. */
+/* Finds the state of the whole interpreter. */
 static void find_runtime(const struct libc_object *object)
 {
 	const Elf64_Sym *symbol = lookup_in(object, "_PyRuntime");
@@ -48,7 +49,8 @@ static void find_runtime(const struct libc_object *object)
 	runtime.words = MIN(symbol->st_size / sizeof(uintptr_t), (uint64_t)RUNTIME_WORDS);
 }
 
-/* Whether the interpreter was begun by the process' first thread, which then is the one that ends it: it remembers which one it was. */
+/* True if the process' first thread initialized the interpreter, and so will
+ * finalize it: the interpreter stores that thread's id. */
 static bool was_begun_by_first_thread(void)
 {
 	const uintptr_t *words = (const uintptr_t *)runtime.at;
@@ -60,7 +62,7 @@ static bool was_begun_by_first_thread(void)
 	return false;
 }
 
-/* From 3.13 on the interpreter says so, at the start of its state. Its objects are laid out in another way. */
+/* From 3.13 on, the start of the interpreter's state says so. Free-threaded builds lay out objects differently. */
 static bool is_free_threaded(void)
 {
 	const uint64_t *state = (const uint64_t *)runtime.at;
@@ -70,7 +72,7 @@ static bool is_free_threaded(void)
 	       state[2] != 0;
 }
 
-/* NULL: it is none that can be read. One that is opened later may be closed again, and with it what is called here. */
+/* NULL: unsupported. An interpreter that is loaded later may be unloaded, together with the functions called here. */
 static const struct python_layout *layout_of(const struct libc_object *object)
 {
 	const unsigned long *version = symbol_of(object, "Py_Version"); /* from 3.11 on */
@@ -98,8 +100,12 @@ COLD void python_look_at(const struct libc_object *object)
 	}
 	*(void **)&found.get_allocator = symbol_of(object, "PyMem_GetAllocator");
 	*(void **)&found.set_allocator = symbol_of(object, "PyMem_SetAllocator");
+	if (python_visit != NULL) /* until its allocators are recorded */
+		health_add(HEALTH_python_domains);
+	if (python_task_label != NULL && found.layout->thread_task == 0)
+		health_add(HEALTH_python_no_tasks);
 	__atomic_store_n(&python_here, &found, __ATOMIC_RELEASE);
-	/* What slots remember has no Python frames. */
+	/* Cached walks have no Python frames. */
 	__atomic_add_fetch(&modules_generation, 1, __ATOMIC_RELAXED);
 }
 
@@ -107,7 +113,7 @@ void python_first_thread(void)
 {
 	first_thread = libc_thread_block();
 	if (looked_at &&
-	    python_here == NULL) /* the parent's profile says so, and this one should */
+	    python_here == NULL) /* the parent's profile says so, and this one should too */
 		health_add(HEALTH_python_unknown);
 }
 
@@ -119,25 +125,30 @@ bool python_read_safely(uintptr_t from, void *to, size_t bytes)
 					      1, (long)&there, 1, 0) == (long)bytes;
 }
 
-static uintptr_t read_word(uintptr_t at)
+uintptr_t python_read_word(uintptr_t at)
 {
 	uintptr_t word = 0;
 
 	return at % sizeof word == 0 && python_read_safely(at, &word, sizeof word) ? word : 0;
 }
 
-static bool is_of_type(uintptr_t object, const char *name, size_t bytes)
+bool python_type_is(uintptr_t type, const char *name, size_t bytes)
 {
-	char text[8] = { 0 };
-	uintptr_t at = read_word(read_word(object + PYTHON_TYPE) + PYTHON_TYPE_NAME);
+	char text[16] = { 0 };
+	uintptr_t at = python_read_word(type + PYTHON_TYPE_NAME);
 
 	return at != 0 && python_read_safely(at, text, bytes) &&
 	       __builtin_memcmp(text, name, bytes) == 0;
 }
 
+static bool is_of_type(uintptr_t object, const char *name, size_t bytes)
+{
+	return python_type_is(python_read_word(object + PYTHON_TYPE), name, bytes);
+}
+
 static bool is_text(const struct python_layout *l, uintptr_t object)
 {
-	uint64_t length = read_word(object + PYTHON_LENGTH);
+	uint64_t length = python_read_word(object + PYTHON_LENGTH);
 	uint32_t state;
 
 	return is_of_type(object, "str", sizeof "str") &&
@@ -147,38 +158,38 @@ static bool is_text(const struct python_layout *l, uintptr_t object)
 
 static bool code_is_proven(const struct python_layout *l, uintptr_t code, uintptr_t instruction)
 {
-	uintptr_t units = code + l->code_units - PYTHON_UNIT; /* before the first one, at first */
-	uintptr_t size = read_word(code + PYTHON_SIZE);
+	uintptr_t units = code + l->code_units - PYTHON_UNIT; /* initially before the first one */
+	uintptr_t size = python_read_word(code + PYTHON_SIZE);
 
 	return is_of_type(code, "code", sizeof "code") && size != 0 && size < 1 << 28 &&
 	       instruction - units <= (size + 1) * PYTHON_UNIT &&
-	       is_text(l, read_word(code + l->code_file)) &&
-	       is_text(l, read_word(code + l->code_name)) &&
-	       is_of_type(read_word(code + l->code_lines), "bytes", sizeof "bytes");
+	       is_text(l, python_read_word(code + l->code_file)) &&
+	       is_text(l, python_read_word(code + l->code_name)) &&
+	       is_of_type(python_read_word(code + l->code_lines), "bytes", sizeof "bytes");
 }
 
-/* The type of the code of all frames from this one on; 0: no function runs. False: something is not as the table says. */
+/* Returns the type of the code of all frames from this one on; 0: no function is running. False: the layout does not match. */
 static bool prove_frames(const struct python_layout *l, uintptr_t frame, uintptr_t *ret_type)
 {
 	*ret_type = 0;
 	for (int i = 0; i < FRAMES_PROVEN && frame != 0;
-	     i++, frame = read_word(frame + l->frame_previous)) {
+	     i++, frame = python_read_word(frame + l->frame_previous)) {
 		uint8_t owner = 0;
-		uintptr_t code = read_word(frame + l->frame_code) & ~(uintptr_t)PYTHON_TAGS;
+		uintptr_t code = python_read_word(frame + l->frame_code) & ~(uintptr_t)PYTHON_TAGS;
 
 		if (!python_read_safely(frame + l->frame_owner, &owner, 1) || owner > l->last_owner)
 			return false;
 		if (owner >= l->entry_owner)
 			continue;
-		if (!code_is_proven(l, code, read_word(frame + l->frame_instruction)) ||
-		    (*ret_type != 0 && *ret_type != read_word(code + PYTHON_TYPE)))
+		if (!code_is_proven(l, code, python_read_word(frame + l->frame_instruction)) ||
+		    (*ret_type != 0 && *ret_type != python_read_word(code + PYTHON_TYPE)))
 			return false;
-		*ret_type = read_word(code + PYTHON_TYPE);
+		*ret_type = python_read_word(code + PYTHON_TYPE);
 	}
 	return true;
 }
 
-/* The first frames may not be whole yet, so that a proof is begun again a few times. */
+/* The first frames may be incomplete, so a proof is retried a few times. */
 static COLD bool prove(uintptr_t state)
 {
 	const struct python_layout *l = found.layout;
@@ -189,18 +200,19 @@ static COLD bool prove(uintptr_t state)
 	if (__atomic_load_n(&found.attempts, __ATOMIC_RELAXED) >= ATTEMPTS ||
 	    (looks > EAGER && looks % SELDOM != 0))
 		return false;
-	uintptr_t frame = l->thread_loop != 0
-				  ? read_word(read_word(state + l->thread_loop) + l->loop_frame)
-				  : read_word(state + l->thread_frame);
+	uintptr_t frame =
+		l->thread_loop != 0
+			? python_read_word(python_read_word(state + l->thread_loop) + l->loop_frame)
+			: python_read_word(state + l->thread_frame);
 
-	if (read_word(state + l->thread_id) != libc_thread_block() ||
+	if (python_read_word(state + l->thread_id) != libc_thread_block() ||
 	    !prove_frames(l, frame, &type)) {
 		if (__atomic_add_fetch(&found.attempts, 1, __ATOMIC_RELAXED) == ATTEMPTS)
 			health_add(HEALTH_python_unknown);
 		return false;
 	}
 	if (type == 0)
-		return false; /* it runs no Python yet */
+		return false; /* not running Python code yet */
 	found.first_ends_it = was_begun_by_first_thread();
 	__atomic_store_n(&found.code_type, type, __ATOMIC_RELEASE);
 	return true;

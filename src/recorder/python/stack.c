@@ -11,25 +11,31 @@
 
 enum { RECENT = 256 };
 
+/* The hash of a Python stack is its identity. Code objects lie close together and have consecutive versions, which must not make up for each
+ * other: of two functions at the same instruction's address, one after the other, the halves differ; else the factor tells them apart. */
+static ALWAYS_INLINE uint64_t hash_frame(uint64_t hash, uintptr_t code, uintptr_t instruction,
+					 uint64_t version)
+{
+	return (hash + code + (version << 32 | version >> 32) +
+		instruction * UINT64_C(0xc2b2ae3d27d4eb4f)) *
+	       UINT64_C(0x9e3779b97f4a7c15);
+}
+
 struct python_frame {
 	uintptr_t code, instruction;
 	uint64_t version; /* of the code */
-	uintptr_t
-		loop; /* the record of the interpreter loop whose outermost function it is; 0: of none */
-	uint32_t id; /* of the frame; 0: not known yet */
+	uintptr_t loop;	  /* record of the interpreter loop, in its outermost function; else 0 */
+	uint32_t id;	  /* frame id; 0: not looked up yet */
 };
 
-/* Both stacks of an allocation while they become one; and the last ones, since the next new stack mostly shares its outer part.
- * Sized by the depth limit. */
+/* Both stacks of an allocation while they are merged, and the previous ones, since the next new stack usually shares its outer
+ * part. Sized by the depth limit. */
 struct python_area {
 	uint32_t limit, count, last_count;
 	struct python_frame *frame, *last; /* innermost first */
-	uint32_t *id;			   /* of the whole, root first; filled from its end */
+	uint32_t *id; /* of the merged stack, root first; filled from its end */
 	struct site_chain chain;
-	struct recent {
-		uint64_t key;
-		uint64_t counters;
-	} recent[RECENT]; /* of sites: those that a program has come to last are far from their places in the slot's table */
+	struct slot_recent recent[RECENT];
 };
 
 static struct python_area *area_of(struct slot *slot)
@@ -53,7 +59,7 @@ static struct python_area *area_of(struct slot *slot)
 	return area;
 }
 
-/* A frame as far as a walk is concerned. */
+/* The fields of a frame that a walk needs. */
 struct seen {
 	uintptr_t code, previous, instruction;
 	uint8_t owner, is_entry;
@@ -78,13 +84,13 @@ static ALWAYS_INLINE bool see(const struct python_layout *l, enum python_reading
 	return true;
 }
 
-/* Whether it is no function's, but marks an interpreter loop. */
+/* True if it marks an interpreter loop instead of a function. */
 static ALWAYS_INLINE bool is_entry_frame(const struct python_layout *l, const struct seen *seen)
 {
 	return l->entry_owner <= l->last_owner && seen->owner >= l->entry_owner;
 }
 
-/* The innermost frame, and the record of the interpreter loop that runs it (0: the frames themselves tell). */
+/* Returns the innermost frame, and the record of the interpreter loop that runs it (0: the frames contain it). */
 static ALWAYS_INLINE bool innermost(const struct python_layout *l, enum python_reading how,
 				    uintptr_t state, uintptr_t *ret_frame, uintptr_t *ret_loop)
 {
@@ -102,7 +108,7 @@ static COLD uint64_t unread(void)
 	return 0;
 }
 
-/* Of all frames; 0: there are none, or they cannot be read, which is counted. */
+/* Hashes all frames; 0: none, or unreadable, which is counted. */
 static ALWAYS_INLINE uint64_t hash_frames(const struct python_layout *l, enum python_reading how,
 					  uintptr_t state, uint32_t limit)
 {
@@ -119,13 +125,12 @@ static ALWAYS_INLINE uint64_t hash_frames(const struct python_layout *l, enum py
 			continue;
 		if (!python_version(l, how, seen.code, &version))
 			return unread();
-		hash = (hash + seen.code + seen.instruction * 3 + version) *
-		       UINT64_C(0x9e3779b97f4a7c15);
+		hash = hash_frame(hash, seen.code, seen.instruction, version);
 	}
 	return hash;
 }
 
-/* The same for each version, with its offsets in the code. */
+/* A copy for each version, with its offsets as constants. */
 #define HASH_PLAINLY(number)                                                                       \
 	static uint64_t hash_plainly_##number(uintptr_t state, uint32_t limit)                     \
 	{                                                                                          \
@@ -140,7 +145,7 @@ static uint64_t (*const hash_plainly[PYTHON_VERSIONS])(uintptr_t, uint32_t) = {
 	hash_plainly_0, hash_plainly_1, hash_plainly_2, hash_plainly_3, hash_plainly_4,
 };
 
-/* Whether the function has not begun: traces do not show it. */
+/* True if the function has not started yet: tracebacks omit it. */
 static bool is_incomplete(const struct python_layout *l, enum python_reading how,
 			  const struct seen *seen)
 {
@@ -153,14 +158,14 @@ static bool is_incomplete(const struct python_layout *l, enum python_reading how
 		       (intptr_t)traceable * PYTHON_UNIT;
 }
 
-/* The frames so far are those of the interpreter loop with this record, as far as they are of no other. */
+/* Assigns the frames so far that have no loop yet to the interpreter loop with this record. */
 static void end_loop(struct python_area *area, uintptr_t loop)
 {
 	if (area->count > 0 && area->frame[area->count - 1].loop == 0)
 		area->frame[area->count - 1].loop = loop;
 }
 
-/* The frames for the area. False: they cannot be read. */
+/* Collects the frames in the area. False: unreadable. */
 static bool collect(struct python_area *area, const struct python_layout *l,
 		    enum python_reading how, uintptr_t state)
 {
@@ -194,7 +199,7 @@ static bool collect(struct python_area *area, const struct python_layout *l,
 	return true;
 }
 
-/* Begins with frames of the last stack: those that are at the root of both have their ids. */
+/* Reuses the ids of frames that have the same position from the root in the previous stack. */
 static void take_over(struct python_area *area)
 {
 	uint32_t shared = MIN(area->count, area->last_count);
@@ -223,7 +228,7 @@ static void name_frames(struct slot *slot, struct python_area *area, enum python
 	area->last_count = area->count;
 }
 
-/* The record of the loop that runs frame i; UINTPTR_MAX: not known, which is outside of all. */
+/* The record of the loop that runs frame i; UINTPTR_MAX: unknown, i.e. outside of all. */
 static uintptr_t loop_of(const struct python_frame *frame, uint32_t count, uint32_t i)
 {
 	while (i < count && frame[i].loop == 0)
@@ -231,7 +236,7 @@ static uintptr_t loop_of(const struct python_frame *frame, uint32_t count, uint3
 	return i < count ? frame[i].loop : UINTPTR_MAX;
 }
 
-/* Puts the functions of each interpreter loop where its native frame is. Returns how many frames there are, at the end of area->id. */
+/* Places the functions of each interpreter loop at its native frame. Returns the number of frames, at the end of area->id. */
 static uint32_t merge(const struct walk *walk, const struct python_area *area)
 {
 	const struct python_frame *frame = area->last;
@@ -247,18 +252,18 @@ static uint32_t merge(const struct walk *walk, const struct python_area *area)
 		}
 		*--id = rule_frame(walk->info[k].rule);
 	}
-	while (next < area->count) /* the native stack ended before */
+	while (next < area->count) /* the native stack ended earlier */
 		*--id = frame[next++].id;
 	return (uint32_t)(area->id + 2ull * area->limit - id);
 }
 
-/* Makes the chain of the frames: from the root on, what it has in common with the last one is known. */
+/* Builds the chain of frames; the part shared with the previous chain, from the root on, is known. */
 static void make_chain(struct python_area *area, uint32_t count, uint32_t mark)
 {
 	struct site_chain *chain = &area->chain;
 	uint32_t same = 0;
 
-	if (count > area->limit) { /* the innermost ones */
+	if (count > area->limit) { /* keep the innermost frames */
 		count = area->limit;
 		mark = LIVE_FRAME_CUT;
 	}
@@ -267,14 +272,14 @@ static void make_chain(struct python_area *area, uint32_t count, uint32_t mark)
 	while (mark == chain->mark && same < MIN(count, chain->known) &&
 	       chain->frame[same] == id[same])
 		same++;
-	chain->known = same; /* before the rest changes: the hook may be left at any instruction */
+	chain->known = same; /* before the rest changes: the hook may be abandoned here */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	__builtin_memcpy(chain->frame + same, id + same, (count - same) * sizeof *id);
 	chain->count = count;
 	chain->mark = mark;
 }
 
-/* A stack that the slot has no counters of yet. */
+/* Adds a stack that the slot has no counters for yet. */
 static COLD uint32_t add(struct slot *slot, uint64_t key, enum live_kind kind, uintptr_t state,
 			 enum python_reading how, const uintptr_t *frame)
 {
@@ -290,16 +295,6 @@ static COLD uint32_t add(struct slot *slot, uint64_t key, enum live_kind kind, u
 	return sites_counters_of_chain(slot, &area->chain, key, kind);
 }
 
-/* The hook may be left in between (siglongjmp). */
-static void remember(struct recent *recent, uint64_t key, uint32_t counters)
-{
-	recent->key = 0; /* nobody's */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	recent->counters = counters;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	recent->key = key;
-}
-
 NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, enum live_kind kind,
 				  bool interrupted, const uintptr_t *frame)
 {
@@ -307,16 +302,19 @@ NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, enum live_
 	uintptr_t state = python_state(interrupted, &how);
 	uint64_t hash = 0;
 
-	if (UNLIKELY(python_visit != NULL) && state != 0 && how == PYTHON_PLAINLY &&
-	    (uintptr_t)python_here->attached_state() == state)
-		python_visit();
+	/* A block of Python's own pools shows that they are recorded. */
+	if (UNLIKELY(python_visit != NULL) && kind != LIVE_KIND_POOL && state != 0 &&
+	    how == PYTHON_PLAINLY && (uintptr_t)python_here->attached_state() == state)
+		python_visit(kind == LIVE_KIND_MMAP ? frame[1] : 0);
+	if (UNLIKELY(python_task_label != NULL))
+		slot->task = python_task_label(slot, how, state);
 	if (LIKELY(state != 0 && how == PYTHON_PLAINLY))
 		hash = hash_plainly[python_here->version](state, slot->walk->limit);
 	else if (state != 0)
 		hash = hash_frames(python_here->layout, PYTHON_SAFELY, state, slot->walk->limit);
 	uint64_t key = sites_key(native + hash * UINT64_C(0xa0761d6478bd642f), kind);
 	struct python_area *area = slot->python;
-	struct recent *recent = &area->recent[key >> 32 & (RECENT - 1)];
+	struct slot_recent *recent = &area->recent[key >> 32 & (RECENT - 1)];
 
 	if (LIKELY(area != NULL && recent->key == key))
 		return (uint32_t)recent->counters;
@@ -327,7 +325,7 @@ NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, enum live_
 	if (known == 0)
 		known = sites_counters(slot, walk_stack(slot, frame), kind);
 	if (area != NULL && known != slot->counters_of_other[kind])
-		remember(recent, key, known);
+		slot_remember(recent, key, known);
 	return known;
 }
 

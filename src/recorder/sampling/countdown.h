@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The countdown of a thread: how many bytes it may still allocate before a call is examined.
  *
- * A hook that allocates comes here first. A call for less than what is left is counted, forwarded and forgotten: that is all that
- * a sampled program pays for most of its calls. While a thread samples, its countdown lies in its slot of the profile, so that
- * its calls and bytes are known to the byte however the process ends. Otherwise it is the thread's own and nobody reads it.
+ * Every allocation hook starts here. A call for less than the rest of the countdown is counted, forwarded and not recorded: this
+ * is all that a sampled program pays for most of its calls. While a thread samples, its countdown is in its slot of the profile,
+ * so that its calls and bytes are known exactly however the process ends. Otherwise the countdown is thread-local and nobody
+ * reads it.
  *
- * The way there leads over a word that fork wipes. In a child it is 0, which leads to a countdown of nothing: so the first call
- * of a child is examined, and never counts in its parent's profile, which may not even be mapped there. All words and countdowns
- * are named by their distance from countdown_base, because 0 must be one of them: that is what a new thread begins with. */
+ * A thread reaches its countdown through a word that is wiped on fork. In a child the word is 0, which leads to an empty
+ * countdown: so the first call of a child is examined and never counts in its parent's profile, which may not even be mapped
+ * there. All words and countdowns are offsets from countdown_base, because 0 must be a valid one: new threads start with it. */
 #ifndef RECORDER_SAMPLING_COUNTDOWN_H
 #define RECORDER_SAMPLING_COUNTDOWN_H
 
@@ -33,8 +34,8 @@ static ALWAYS_INLINE bool countdown_would_pass(uint64_t size)
 	return UNLIKELY(size < countdown_now()->left);
 }
 
-/* Counts a call and lets it pass, if it is for less than what is left. A signal handler that allocates in between may have
- * taken of it what this call was to have: then that is given back, and the call is examined. */
+/* Counts a call and lets it pass, if it is smaller than the rest of the countdown. If a signal handler has used up the rest in
+ * between, the subtraction is undone and the call is examined. */
 static ALWAYS_INLINE bool countdown_passes(uint64_t size)
 {
 	struct live_countdown *now = countdown_now();
@@ -53,29 +54,29 @@ static ALWAYS_INLINE bool countdown_passes(uint64_t size)
 	return true;
 }
 
-/* The words that fork wipes begin with a countdown of nothing, so that a distance of 0 leads to it. */
+/* The words wiped on fork start with an empty countdown, so that offset 0 leads to it. */
 enum { COUNTDOWN_WORDS = 8, COUNTDOWN_BYTES = (COUNTDOWN_WORDS + SLOT_LIMIT) * sizeof(uint64_t) };
 
-/* The words that fork wipes, of every slot and one more, which is countdown_token: another number in each generation of children.
- * False: there is no memory for them. Again in a child. */
+/* Allocates the words wiped on fork: one per slot, and countdown_token, a different number in each generation of children. False:
+ * no memory. A child calls it again. */
 bool countdown_start(void);
 uint64_t *countdown_token(void);
 
-/* Every call is examined. */
+/* Makes every call be examined. */
 static inline void countdown_none(void)
 {
 	thread_state.countdown = 0;
 }
 
-/* The thread's own, for calls that nobody counts. */
+/* Uses a thread-local countdown, for calls that are not counted. */
 void countdown_own(uint64_t left);
 
-/* The slot's, from now on with so much left. */
+/* Uses the slot's countdown, with this much left. */
 void countdown_shared(struct slot *slot, uint64_t left);
 
-/* Lets a block of a pool pass, which is no call of the heap's. */
+/* Lets a pool block pass, without counting a heap call. */
 bool countdown_skips(struct slot *slot, uint64_t size);
 
-/* Adds to the slot's, or takes away (modulo 2^64). */
+/* Adds to the slot's calls and bytes, modulo 2^64. */
 void countdown_add(struct slot *slot, uint64_t calls, uint64_t bytes);
 #endif

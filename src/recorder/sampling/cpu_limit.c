@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See cpu_limit.h.
  *
- * Owns: what was spent, and the limit. Any thread: the first one after a period reads the clocks, by two system calls.
- * Ticks become nanoseconds by what passed of both in the same period, so that nothing has to be known about the counter. */
+ * Owns: the time spent, and the limit. Any thread: the first one after a period reads the clocks, with two system calls.
+ * Ticks are converted to nanoseconds by comparing both over the same period, so nothing needs to be known about the
+ * counter. */
 #include "recorder/sampling/cpu_limit.h"
 
 #include <sys/prctl.h>
@@ -13,8 +14,8 @@
 
 enum {
 	PERIOD_MS = 200,
-	MILLION = 1000000, /* the budget is in millionths */
-	MUCH = 4,	   /* so many times the budget, or a part of it */
+	MILLION = 1000000, /* the limit is in millionths */
+	MUCH = 4,	   /* factor above or below the limit that counts as far off */
 };
 
 PROCESS_STATE bool cpu_limit_is_set;
@@ -40,7 +41,7 @@ static struct moment moment_now(void)
 				clock_ns(CLOCK_PROCESS_CPUTIME_ID) };
 }
 
-/* Every processor has it; a program may have arranged for a signal if it is read. */
+/* Every CPU has the counter, but a program may have requested a signal when it is read. */
 static bool has_counter(void)
 {
 	int how = 0;
@@ -63,14 +64,14 @@ void cpu_limit_stop(void)
 	cpu_limit_is_set = false;
 }
 
-/* What samples took of the processor time since the moment before, in millionths. */
+/* The share of CPU time that samples took since `before`, in millionths. */
 static uint64_t share(uint64_t ticks, const struct moment *now)
 {
 	uint64_t all_ticks = MAX(now->ticks - before.ticks, UINT64_C(1));
 	uint64_t cpu_ns = MAX(now->cpu_ns - before.cpu_ns, UINT64_C(1));
 	unsigned __int128 ns = (unsigned __int128)ticks * (now->wall_ns - before.wall_ns);
 
-	/* Less than a minute's nanoseconds times a million: no overflow. */
+	/* Does not overflow below 5 hours of CPU time. */
 	return (uint64_t)MIN(ns / all_ticks, (unsigned __int128)cpu_ns) * MILLION / cpu_ns;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU limit of sampling, where the user gave one: a share of the process' CPU time. The interval is doubled
- * while samples take more, and halved again while they take much less; never below the requested interval. Steps of two,
- * because each interval has sites of its own. */
+/* The CPU limit of sampling, if the user set one: a share of the process' CPU time. The interval is doubled while
+ * samples take more, and halved while they take much less; never below the requested interval. Powers of two, because
+ * each interval has its own sites. */
 #ifndef RECORDER_SAMPLING_CPU_LIMIT_H
 #define RECORDER_SAMPLING_CPU_LIMIT_H
 
@@ -16,12 +16,12 @@ extern HIDDEN uint32_t cpu_limit_doublings;
 
 void cpu_limit_start(void);
 
-/* The program is about to forbid itself to read the time-stamp counter: us, too. */
+/* Call before the program disables the time-stamp counter: we must not read it either. */
 void cpu_limit_stop(void);
 
 void cpu_limit_spent(uint64_t ticks);
 
-/* Around whatever a sample costs. Ticks of the time-stamp counter: no system call, and as fine as need be. */
+/* Put these around the cost of a sample. Ticks of the time-stamp counter: no system call, and fine-grained. */
 static ALWAYS_INLINE uint64_t cpu_limit_now(void)
 {
 	return UNLIKELY(cpu_limit_is_set) ? arch_ticks() : 0;

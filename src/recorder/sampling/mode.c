@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See mode.h and countdown.h.
  *
- * Owns: the words that fork wipes, each written by the thread whose slot it belongs to; and what this process has made of the mode.
- * Before the first block is recorded exactly, frees look every block up; that stays so, since any block may be such a one from then
- * on. */
+ * Owns: the words wiped on fork, each written by the thread whose slot it belongs to, and this process' view of the mode. Before
+ * the first block is recorded exactly, the filter of frees is turned off; it stays off, since from then on any block may be an
+ * exact one. */
 #include "recorder/sampling/mode.h"
 
 #include <sys/mman.h>
@@ -16,8 +16,8 @@
 /* ---- the countdown ---- */
 
 enum {
-	WORD_TOKEN = 6,	   /* behind the countdown of nothing; the slots' are behind both */
-	GENERATION = 4099, /* slots of a child have others' words: by so many */
+	WORD_TOKEN = 6,	   /* after the empty countdown; the slots' words follow */
+	GENERATION = 4099, /* a child's slots use other words: shift per generation */
 };
 _Static_assert(sizeof(struct live_countdown) <= WORD_TOKEN * sizeof(uint64_t), "words");
 
@@ -27,7 +27,7 @@ char *countdown_base = (char *)before_start;
 bool countdown_start(void)
 {
 	if (countdown_base != (char *)before_start)
-		return true; /* the same words in every generation of children */
+		return true; /* all generations of children use the same words */
 	long words = sys_mmap(NULL, COUNTDOWN_BYTES, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -37,7 +37,7 @@ bool countdown_start(void)
 		sys_munmap((void *)words, COUNTDOWN_BYTES);
 		return false;
 	}
-	/* No thread has a countdown yet: their distances are 0 from here and from there. */
+	/* No thread has a countdown yet: offset 0 is valid with the old base and the new one. */
 	__atomic_store_n(&countdown_base, (char *)words, __ATOMIC_RELEASE);
 	return true;
 }
@@ -61,8 +61,8 @@ void countdown_own(uint64_t left)
 	self->countdown = offset_from_base(&self->own_word);
 }
 
-/* The thread that has forked leads to its word of before until that is read. If that were the word of a slot that another
- * thread of the child got first, both would count in one. */
+/* A thread that forked still points to its old word until it registers in the child. If another thread of the child got that word
+ * first, both would count in one countdown. */
 static uint64_t *word_of(const struct slot *slot)
 {
 	uint64_t number = (slot->id + *countdown_token() * GENERATION) % SLOT_LIMIT;
@@ -70,12 +70,12 @@ static uint64_t *word_of(const struct slot *slot)
 	return (uint64_t *)(void *)countdown_base + COUNTDOWN_WORDS + number;
 }
 
-/* A reader adds `allotted` to what is not left: while one was changed and not the other it sees an odd number of changes. */
+/* Readers compute allotted - left: an odd `changes` tells them that only one of the two has been updated. */
 void countdown_shared(struct slot *slot, uint64_t left)
 {
 	struct live_countdown *shared = &slot->live->countdown;
 	uint64_t *word = word_of(slot);
-	uint64_t changes = shared->changes | 1; /* odd already: a hook was left without its end */
+	uint64_t changes = shared->changes | 1; /* already odd: a hook was abandoned */
 
 	countdown_none();
 	__atomic_store_n(&shared->changes, changes, __ATOMIC_RELAXED);
@@ -91,7 +91,7 @@ bool countdown_skips(struct slot *slot, uint64_t size)
 {
 	struct live_countdown *now = countdown_now();
 	uint64_t left =
-		__atomic_load_n(&now->left, __ATOMIC_RELAXED); /* a signal handler takes of it */
+		__atomic_load_n(&now->left, __ATOMIC_RELAXED); /* a signal handler may subtract */
 
 	if (size >= left)
 		return false;
@@ -114,9 +114,8 @@ void countdown_add(struct slot *slot, uint64_t calls, uint64_t bytes)
 /* ---- the mode ---- */
 
 enum {
-	DORMANT_BYTES =
-		1 << 20,   /* that a dormant thread allocates before it reads the mode again */
-	LEASED_CALLS = 64, /* between two readings of the clock, while the mode is leased */
+	DORMANT_BYTES = 1 << 20, /* a dormant thread rereads the mode after allocating this much */
+	LEASED_CALLS = 64,	 /* between two clock reads, while the mode is leased */
 };
 #define NO_MODE UINT32_MAX
 #define FOR_EVER (UINT64_MAX / 2)
@@ -124,13 +123,13 @@ enum {
 PROCESS_STATE uint32_t mode_exact = NO_MODE;
 PROCESS_STATE bool mode_was_changed;
 PROCESS_STATE const uint32_t *mode_word;
-/* What the program said last, if it has: a fork's child begins with that; what it was before hg_stop. Relaxed: of threads that
- * turn it at once any may be the last. */
+/* The program's last setting, if any: a forked child starts with it; and the mode before hg_stop. Relaxed: if threads change it at
+ * once, any may be the last. */
 static PROCESS_STATE uint32_t own_mode = NO_MODE, before_stop = NO_MODE;
-/* Of what the program limits; 0 and UINT64_MAX: nothing. */
+/* The program's limits for stacks; 0 and UINT64_MAX: none. */
 static PROCESS_STATE uint64_t stack_least, stack_most = UINT64_MAX;
 
-/* Whether every block has its stack. */
+/* True if every block gets its stack. */
 static bool has_no_limits(void)
 {
 	return __atomic_load_n(&stack_least, __ATOMIC_SEQ_CST) == 0 &&
@@ -138,13 +137,13 @@ static bool has_no_limits(void)
 	       memory.control->stack_least_bytes == 0 && memory.control->stack_most_bytes == 0;
 }
 
-/* Whether somebody outside has set the mode for a while: then every call is judged, so that its end is seen. */
+/* True if someone outside has set the mode for a limited time: then every call is examined, so that the end is noticed. */
 static bool is_leased(void)
 {
 	return __atomic_load_n(&memory.control->lease_until_ms, __ATOMIC_RELAXED) != 0;
 }
 
-/* Called for every block that has no stack: it writes only what is not so already, because all threads share these lines. */
+/* Called for every block without a stack: writes only what differs, because all threads share these cache lines. */
 static void turn_exact(void)
 {
 	sample_no_filter();
@@ -152,11 +151,11 @@ static void turn_exact(void)
 	    is_leased())
 		return;
 	__atomic_store_n(&mode_exact, LIVE_MODE_EXACT, __ATOMIC_SEQ_CST);
-	if (!has_no_limits()) /* another thread has limited them meanwhile */
+	if (!has_no_limits()) /* another thread has set limits meanwhile */
 		__atomic_store_n(&mode_exact, NO_MODE, __ATOMIC_SEQ_CST);
 }
 
-/* A thread that was stopped lets everything pass and never reads it. */
+/* A stopped thread skips every call and never rereads the mode. */
 static void reread_mode(struct thread_state *self)
 {
 	if (self->stopped)
@@ -171,15 +170,15 @@ static bool counts_all(uint32_t mode)
 	return mode == LIVE_MODE_EXACT || mode == LIVE_MODE_TAGS;
 }
 
-/* What the program has, or has again when the lease ends. */
+/* The program's mode, now or again after the lease. */
 static uint32_t mode_after_lease(void)
 {
 	return is_leased() ? __atomic_load_n(&memory.control->mode_after, __ATOMIC_RELAXED)
 			   : mode_now();
 }
 
-/* The word that counts is in the control page, so that others may turn it again. What the program sets ends no lease, but it
- * outlives it. */
+/* The authoritative word is in the control page, so that others can change it again. A mode set by the program does not end a
+ * lease, but outlives it. */
 static void set_mode(uint32_t mode)
 {
 	__atomic_store_n(&memory.control->mode_after, mode, __ATOMIC_RELEASE);
@@ -192,7 +191,7 @@ static void follow(void)
 
 	if (own != NO_MODE)
 		set_mode(own);
-	if (mode_word != &memory.control->mode) /* a process begins */
+	if (mode_word != &memory.control->mode) /* a process starts */
 		__atomic_store_n(&mode_word, &memory.control->mode, __ATOMIC_RELEASE);
 }
 
@@ -212,7 +211,7 @@ void mode_start(void)
 static uint64_t *random_of(struct thread_state *self)
 {
 	if (self->random ==
-	    0) /* threads lie at different places, and processes begin at different times */
+	    0) /* threads have different addresses, and processes different start times */
 		self->random = (((uintptr_t)self ^ memory.head->started_mono_ns) *
 					UINT64_C(0x9e3779b97f4a7c15) +
 				clock_ms()) |
@@ -225,8 +224,8 @@ uint32_t mode_round_weight(uint64_t weight)
 	return sample_round(random_of(&thread_state), weight);
 }
 
-/* A distance to the next sample, or the first part of it: never so much that a block as large as the interval would pass.
- * What is left of a distance is distributed as a whole one is. */
+/* Draws a distance to the next sample, or the first part of it: never so much that a block as large as the interval would be
+ * skipped. The distribution is memoryless, so the rest can be drawn later. */
 static int64_t draw(struct thread_state *self)
 {
 	int64_t most = (int64_t)self->interval - 1;
@@ -236,7 +235,7 @@ static int64_t draw(struct thread_state *self)
 	return MIN(distance, most);
 }
 
-/* The interval of the samples to come. */
+/* The interval of the next samples. */
 static uint64_t interval_now(void)
 {
 	uint64_t requested = memory.control->interval;
@@ -247,7 +246,7 @@ static uint64_t interval_now(void)
 	return MIN(requested, (uint64_t)SAMPLE_INTERVAL_MAX);
 }
 
-/* Begins what the mode says. True: the next block is to be counted, with or without its stack. */
+/* Sets up the current mode. True: count the next block, with or without its stack. */
 static bool begin(struct thread_state *self)
 {
 	uint32_t mode = mode_now();
@@ -259,7 +258,7 @@ static bool begin(struct thread_state *self)
 		return true;
 	}
 	__atomic_store_n(&mode_was_changed, true, __ATOMIC_RELAXED);
-	self->slot->last_block = NULL; /* what comes between it and its end is not seen */
+	self->slot->last_block = NULL; /* allocations between it and its free are not seen */
 	if (mode != LIVE_MODE_SAMPLE) {
 		countdown_own(DORMANT_BYTES);
 		return false;
@@ -269,11 +268,11 @@ static bool begin(struct thread_state *self)
 	return false;
 }
 
-/* Whether a block is a sample; if not, it is taken from the distance. */
+/* True if a block is a sample; if not, subtracts it from the distance. */
 static bool is_sample(struct thread_state *self, uint64_t size)
 {
 	if (size >= self->interval)
-		return true; /* always: the distance is that of the others */
+		return true; /* always a sample: the distance is for smaller blocks */
 	int64_t rest = (int64_t)countdown_now()->left - 1 - (int64_t)size;
 
 	while (rest < 0 && self->left_is_part)
@@ -282,7 +281,7 @@ static bool is_sample(struct thread_state *self, uint64_t size)
 	return rest < 0;
 }
 
-/* With or without its stack. The collector's limits: 0 is none. */
+/* Decides whether a block gets its stack. The collector's limits: 0 is none. */
 static uint64_t judge_stack(uint64_t size)
 {
 	uint64_t most = memory.control->stack_most_bytes;
@@ -302,7 +301,7 @@ NOINLINE uint64_t mode_decide(uint64_t size, struct slot *counts_in)
 	if (self->stopped)
 		return MODE_SKIP;
 	if (self->interval == 0 &&
-	    begin(self)) /* from another mode: the first block under the new one */
+	    begin(self)) /* the mode changed: this is the first block under the new one */
 		return judge_stack(size);
 	uint64_t interval = self->interval;
 
@@ -312,7 +311,7 @@ NOINLINE uint64_t mode_decide(uint64_t size, struct slot *counts_in)
 		countdown_add(counts_in, 1, size);
 	if (!is_sample(self, size))
 		return MODE_SKIP;
-	/* A distance may be drawn anew at any time. */
+	/* Memoryless: the distance may be redrawn at any time. */
 	if (countdown_now()->left == 0 || interval != interval_now() ||
 	    mode_now() != LIVE_MODE_SAMPLE)
 		begin(self);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See sampled_blocks.h.
  *
- * Owns: LIVE_SAMPLED, whose entries stay where they are, and the index, a table of their ids.
- * Entering a block changes the index under a lock, for which memory is allocated before. Removing one takes no lock, so that the
- * end of a sample is never lost: whoever clears an entry's address by compare-and-swap has the block.
+ * Owns: LIVE_SAMPLED, whose entries never move, and the index, a table of their ids. Inserting changes the index under a lock;
+ * memory is allocated before the lock is taken. Removing takes no lock, so that the end of a sample is never lost: the thread that
+ * clears an entry's address by compare-and-swap owns the block.
  *
- * An index that fills up is built anew in another table, the spare one, and the two swap. A reader that was interrupted over
- * two such rebuilds may have searched a table that was being cleared: `version` shows it, and the search is repeated.
- * Invariant: the index leads to every entry with an address. It may lead to others too: an entry that was removed while the
- * index was being copied is left there until the next copy, so what counts is the address in the entry. */
+ * A full index is rebuilt in another table, the spare one, and the two swap. A reader that was preempted for two rebuilds may have
+ * searched a table that was being cleared: `version` shows it, and the search is repeated. Invariant: the index contains every
+ * entry with an address. It may contain others: an entry removed while the index is being copied stays there until the next copy,
+ * so the address in the entry decides. */
 #include "recorder/sampling/sampled_blocks.h"
 
 #include "recorder/checks/chaos.h"
 #include "recorder/lock.h"
 #include "recorder/table.h"
 
-enum { TOMBSTONE = UINT32_MAX }; /* id of a place that is free again, but others lie behind it */
+enum { TOMBSTONE = UINT32_MAX }; /* id of a deleted index entry */
 
-static PROCESS_STATE struct table *current, *spare; /* places and mask of each are for ever */
-static PROCESS_STATE uint32_t live;		    /* entries with an address, or a little more */
-static PROCESS_STATE uint32_t version;		    /* odd: the index is being built anew */
-static PROCESS_STATE uint64_t free_entries; /* a stack of ids; the high half counts changes */
+static PROCESS_STATE struct table *current, *spare; /* entry and mask of each never change */
+static PROCESS_STATE uint32_t live;		    /* entries with an address, or slightly more */
+static PROCESS_STATE uint32_t version;		    /* odd: the index is being rebuilt */
+static PROCESS_STATE uint64_t free_entries; /* a free list of ids; the upper half counts changes */
 static PROCESS_STATE struct lock sampled_blocks_lock;
 
 static struct live_sampled *entry_of(uint32_t id)
@@ -40,12 +40,12 @@ void sampled_blocks_recover(struct slot *slot)
 {
 	if (!lock_is_mine(&sampled_blocks_lock, slot->id))
 		return;
-	/* A table that was being made is not in use yet. */
+	/* A table that was being built is not in use yet. */
 	__atomic_store_n(&version, (version + 1) & ~1u, __ATOMIC_RELEASE);
 	lock_recover(&sampled_blocks_lock, slot->id);
 }
 
-/* Blocks lie 16 bytes apart. */
+/* Blocks are 16 bytes apart. */
 static uint32_t tag_of(uintptr_t address)
 {
 	return table_tag((uint32_t)(address >> 4) * UINT64_C(0x9e3779b97f4a7c15));
@@ -53,7 +53,7 @@ static uint32_t tag_of(uintptr_t address)
 
 /* ---- the index ---- */
 
-/* The next entry in the index that may be of an address; 0: none. */
+/* The next entry in the index that may match an address; 0: none. */
 static ALWAYS_INLINE uint32_t next_entry(const struct table *index, uint32_t tag, uint32_t *place)
 {
 	uint32_t id;
@@ -74,7 +74,7 @@ bool sampled_blocks_may_have(const void *address)
 	       __atomic_load_n(&version, __ATOMIC_ACQUIRE) != before;
 }
 
-/* The entry of an address; 0: none. ret_place: behind what leads to it. */
+/* Returns the entry of an address; 0: none. ret_place: just after its index entry. */
 static uint32_t find(const struct table *index, uintptr_t address, uint32_t *ret_place)
 {
 	uint32_t tag = tag_of(address), id;
@@ -86,14 +86,14 @@ static uint32_t find(const struct table *index, uintptr_t address, uint32_t *ret
 	return id;
 }
 
-/* Pre: there is room. Under the lock. */
+/* Pre: the index is not full. Under the lock. */
 static void enter(struct table *index, uint32_t tag, uint32_t id)
 {
 	uint32_t place = tag, there;
 
 	do
 		there = next_entry(index, tag, &place);
-	while (there != 0 && there != id); /* from when the entry had the same address before */
+	while (there != 0 && there != id); /* there if the entry had the same address before */
 	if (there == 0)
 		table_put(index, tag, id);
 }
@@ -113,7 +113,7 @@ static bool leads_to_a_block(uint32_t tag, uint32_t id)
 	return address != 0 && tag_of(address) == tag;
 }
 
-/* The index anew in the spare table, which is large enough. Under the lock. */
+/* Rebuilds the index in the spare table, which is large enough. Under the lock. */
 static void rebuild(void)
 {
 	struct table *from = current, *to = spare;
@@ -138,7 +138,7 @@ static bool is_larger(const struct table *a, const struct table *b)
 	return a != NULL && (b == NULL || a->mask > b->mask);
 }
 
-/* A table with three times the room that there is need for, if the spare one has not got that. Before the lock is taken. */
+/* Allocates a table with three times the needed capacity, if the spare one is smaller. Before the lock is taken. */
 static struct table *make_spare(void)
 {
 	const struct table *have = __atomic_load_n(&spare, __ATOMIC_ACQUIRE);
@@ -168,8 +168,8 @@ static void rebuild_if_full(struct table *made)
 		rebuild();
 }
 
-/* Takes the lock with room for one more in the index. A thread that was held up on the way may find that the spare table it had seen
- * is full by now, and the one before too small. */
+/* Takes the lock with room for one more index entry. If a thread is delayed on the way, the spare table it had seen may be full by
+ * now, and the previous one too small. */
 static bool take_with_room(struct slot *slot)
 {
 	enum { TRIES = 8 };
@@ -189,7 +189,7 @@ static bool take_with_room(struct slot *slot)
 
 /* ---- entries ---- */
 
-/* What the stack becomes with another id on top. */
+/* The new head of the free list with another id on top. */
 static uint64_t changed(uint64_t first, uint32_t id)
 {
 	return ((first >> 32) + 1) << 32 | id;
@@ -201,7 +201,7 @@ static uint32_t new_entry(void)
 	uint64_t first = __atomic_load_n(&free_entries, __ATOMIC_ACQUIRE);
 
 	while ((uint32_t)first != 0) {
-		/* Another thread may have it by now: then this is nonsense, and `first` has changed. */
+		/* Another thread may have taken it: then this value is garbage, and `first` has changed. */
 		uint32_t next = (uint32_t)__atomic_load_n(&entry_of((uint32_t)first)->size_bytes,
 							  __ATOMIC_RELAXED);
 
@@ -224,7 +224,7 @@ static void release_entry(uint32_t id)
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* Removes an entry, `place` from find; counters 0: another thread was faster. */
+/* Removes an entry, `place` from find; counters 0: another thread removed it first. */
 static struct block remove_entry(const struct table *index, uint32_t place, uint32_t id,
 				 uintptr_t address)
 {
@@ -246,7 +246,7 @@ static struct block remove_entry(const struct table *index, uint32_t place, uint
 	return block;
 }
 
-/* The free entries are no others, and do not lead in a circle. Where there is one slot, so that nobody takes or frees one. */
+/* Checks that the free list has only free entries and no cycle. With one slot only, so that nobody changes it. */
 static void check_free(uint64_t entries)
 {
 	uint64_t listed = 0;
@@ -258,7 +258,7 @@ static void check_free(uint64_t entries)
 	}
 }
 
-/* The index leads to every entry with an address; others may remove some meanwhile. Under the lock. */
+/* Checks that the index contains every entry with an address; others may remove some meanwhile. Under the lock. */
 static void check_sampled(void)
 {
 	static struct check_pace pace;
@@ -266,7 +266,7 @@ static void check_sampled(void)
 	uint64_t there = 0, most = __atomic_load_n(&live, __ATOMIC_ACQUIRE);
 	uint32_t at;
 
-	(void)most; /* read by the checking build alone */
+	(void)most; /* used in the checking build only */
 	if (!check_is_due(&pace))
 		return;
 	RECORDER_CHECK(!(version & 1));
@@ -302,7 +302,7 @@ bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block
 
 	if (before != 0) /* its free was missed */
 		*ret_old = remove_entry(current, place, before, address);
-	/* As new_entry reads it, if it comes too late for this one. */
+	/* Atomic, because a delayed new_entry may still read it. */
 	__atomic_store_n(&entry->size_bytes, block->size_bytes, __ATOMIC_RELAXED);
 	entry->counters = block->counters;
 	entry->birth_ms = block->birth_ms;
@@ -328,7 +328,7 @@ struct block sampled_blocks_take(uintptr_t address)
 		if (id != 0)
 			return remove_entry(index, place, id, address);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		/* One step on it is still the table that it was: a rebuild writes to the other one. */
+		/* One step later it is still the same table: a rebuild writes to the other one. */
 	} while (__atomic_load_n(&version, __ATOMIC_RELAXED) - before > 1);
 	return (struct block){ 0 };
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocks that are samples: address -> site counters, size, birth. Few, anywhere in the address space: a list of them, and a hash
- * table that leads there. The block map would take a leaf for nearly every MiB of the heap. */
+/* The index of sampled blocks: address -> site counters, size, birth. They are few and scattered over the address space: a list,
+ * and a hash table of its entries. The block map would need a leaf for nearly every MiB of the heap. */
 #ifndef RECORDER_SAMPLING_SAMPLED_BLOCKS_H
 #define RECORDER_SAMPLING_SAMPLED_BLOCKS_H
 
 #include "recorder/counters/blocks.h"
 #include "recorder/slot.h"
 
-/* Whether an address is almost certainly one, or perhaps. False: certainly not. No lock, any thread, outside of hooks too. */
+/* True if an address is probably a sample. False: certainly not. No lock, any thread, also outside of hooks. */
 bool sampled_blocks_may_have(const void *address);
 
-/* Enters a block with its weight. ret_old: as blocks_put. False: no memory, or the lock could not be taken. */
+/* Inserts a block with its weight. ret_old: as in blocks_put. False: no memory, or could not take the lock. */
 bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block *block,
 			struct block *ret_old);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See sampler.h.
  *
- * Owns: the filter. It is private memory: a fork's child has its own. Any thread; each byte by atomic operations. */
+ * Owns: the filter. It is private memory: a forked child has its own. Any thread; each byte is accessed atomically. */
 #include "recorder/sampling/sampler.h"
 
 #include "recorder/counters/account.h"
@@ -10,9 +10,9 @@
 
 uint8_t sample_filter[SAMPLE_PLACES] = { UINT8_MAX };
 PROCESS_STATE uint32_t sample_mask;
-static PROCESS_STATE bool used; /* the filter was */
+static PROCESS_STATE bool used; /* the filter was in use */
 
-/* xorshift64*: Marsaglia's, with Vigna's multiplier. */
+/* xorshift64*: Marsaglia's generator with Vigna's multiplier. */
 static uint64_t next_random(uint64_t *state)
 {
 	uint64_t x = *state;
@@ -29,14 +29,14 @@ static uint64_t times_high(uint64_t a, uint64_t b)
 	return (uint64_t)((unsigned __int128)a * b >> 64);
 }
 
-/* -log2(x / 2^64) with 32 binary places, x > 0: squaring a number of [1, 2) doubles its logarithm. */
+/* -log2(x / 2^64) with 32 fractional bits, x > 0: squaring a number in [1, 2) doubles its logarithm. */
 static uint64_t minus_log2(uint64_t x)
 {
 	unsigned zeros = (unsigned)__builtin_clzll(x);
 	uint64_t mantissa = x << zeros, fraction = 0;
 
 	for (int bit = 31; bit >= 0; bit--) {
-		uint64_t square = times_high(mantissa, mantissa); /* of [1/4, 1) * 2^64 */
+		uint64_t square = times_high(mantissa, mantissa); /* in [1/4, 1) * 2^64 */
 
 		if (square >> 63) {
 			fraction |= UINT64_C(1) << bit;
@@ -56,7 +56,7 @@ int64_t sample_draw(uint64_t *random, uint64_t interval)
 	return (int64_t)((unsigned __int128)interval * natural >> 32);
 }
 
-/* a * b of numbers with 32 places that are less than 1. */
+/* a * b of fixed-point numbers below 1 with 32 fractional bits. */
 static uint64_t product(uint64_t a, uint64_t b)
 {
 	return a * b >> 32;
@@ -103,7 +103,7 @@ void sample_forget(const void *block)
 
 void sample_no_filter(void)
 {
-	/* In a fork's child it mostly is so, and each page that is written to is copied. */
+	/* A forked child usually has these values already, and every page it writes to is copied. */
 	if (__atomic_load_n(&sample_filter[0], __ATOMIC_RELAXED) != UINT8_MAX)
 		__atomic_store_n(&sample_filter[0], UINT8_MAX, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&sample_mask, __ATOMIC_RELAXED) != 0)
@@ -124,7 +124,7 @@ void sample_start(bool filters)
 struct live_samples *samples_of_counters(struct live_site_counters *counters)
 {
 	if (memory_site(counters->site)->interval == 0)
-		return NULL; /* [other], which has taken the free of a sample */
+		return NULL; /* [other], which counted the free of a sample */
 	if (counters->samples == 0) {
 		uint64_t unit = account_pool(sizeof(struct live_samples) / LIVE_POOL_UNIT);
 
@@ -135,8 +135,8 @@ struct live_samples *samples_of_counters(struct live_site_counters *counters)
 	return memory_pool(counters->samples);
 }
 
-/* The variance of what one sample stands for, in blocks squared and with 32 binary places: (1 - p) / p^2, and what rounding
- * adds to it. */
+/* The variance contributed by one sample, in blocks squared with 32 fractional
+ * bits: (1 - p) / p^2, plus that of the rounding. */
 static unsigned __int128 variance(uint64_t weight)
 {
 	uint64_t part = weight & (ONE - 1);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sampling: which blocks are recorded when not all are, and how many each of them stands for.
+/* Sampling: which blocks are recorded when not all are, and the weight of each.
  *
- * A block at least as large as the interval is recorded always, and stands for itself. For the others a thread counts down a
- * number of bytes, drawn from an exponential distribution with the interval as its mean. The block that brings it below zero
- * is recorded: one of s bytes with probability p = 1 - exp(-s / interval), whatever came before. It stands for 1/p blocks;
- * that is rounded to a whole number, up or down by chance so that the mean is right, and kept with the block for when it is
- * freed. So every counter is an estimate without bias. Not by the block's address: a buffer that is allocated again and again
- * would always be rounded the same way.
+ * A block at least as large as the interval is always recorded, with weight 1. For smaller ones a thread counts down a number of
+ * bytes drawn from an exponential distribution whose mean is the interval. The block that takes it below zero is recorded: a block
+ * of s bytes with probability p = 1 - exp(-s / interval), whatever came before. Its weight is 1/p, rounded up or down at random so
+ * that the mean is right, and stored with the block for its free. So every counter is an unbiased estimate. The rounding does not
+ * use the block's address: a buffer that is reallocated at the same address would always be rounded the same way.
  *
- * Integers only: the recorder has no floating point. */
+ * Integers only: the recorder uses no floating point. */
 #ifndef RECORDER_SAMPLING_SAMPLER_H
 #define RECORDER_SAMPLING_SAMPLER_H
 
@@ -20,21 +19,21 @@
 enum {
 	SAMPLE_INTERVAL_MIN = 256,
 	SAMPLE_INTERVAL_MAX = 16 << 20,
-	SAMPLE_INTERVAL_DEFAULT = 512 << 10, /* where nobody says */
+	SAMPLE_INTERVAL_DEFAULT = 512 << 10, /* if not specified */
 };
 
-/* A draw of the bytes until the next sample. random: the thread's, never 0. */
+/* Draws the number of bytes until the next sample. random: the thread's state, never 0. */
 int64_t sample_draw(uint64_t *random, uint64_t interval);
 
-/* 1/p with 32 binary places; 1 if the interval is 0, as that of what is no sample. */
+/* 1/p with 32 fractional bits; 1 if the interval is 0 (not a sample). */
 uint64_t sample_weight(uint64_t size, uint64_t interval);
 
-/* How many blocks one of that weight stands for: as many, up or down so that the mean is right. */
+/* Rounds a weight to a whole number of blocks, up or down at random so that the mean is right. */
 uint32_t sample_round(uint64_t *random, uint64_t weight);
 
-/* Frees of blocks that are not recorded need no lookup. One byte for each place that addresses fall on counts the
- * recorded blocks there; 255 stays. While every block is recorded (sample_mask = 0) all fall on the first, which has 255: so there
- * is one question on the way of every free, not two. */
+/* A filter, so that frees of unrecorded blocks need no lookup: a byte per hash of the address counts the recorded blocks there and
+ * saturates at 255. While every block is recorded (sample_mask = 0), all addresses map to byte 0, which is 255: so every free
+ * needs one test, not two. */
 enum { SAMPLE_PLACES = 1 << 14 };
 extern HIDDEN uint8_t sample_filter[SAMPLE_PLACES];
 extern HIDDEN uint32_t sample_mask;
@@ -49,7 +48,7 @@ static ALWAYS_INLINE uint8_t *sample_place(const void *block)
 	return &sample_filter[(uint32_t)((uintptr_t)block >> 4) & ORDER_LOAD(sample_mask)];
 }
 
-/* Whether a block is certainly not recorded. */
+/* True if a block is certainly not recorded. */
 static ALWAYS_INLINE bool sample_is_absent(const void *block)
 {
 	return UNLIKELY(ORDER_LOAD(*sample_place(block)) == 0);
@@ -57,12 +56,12 @@ static ALWAYS_INLINE bool sample_is_absent(const void *block)
 
 void sample_remember(const void *block);
 void sample_forget(const void *block);
-/* From now on any block may be recorded. */
+/* Turns the filter off: from now on any block may be recorded. */
 void sample_no_filter(void);
-/* A process that begins: nothing is recorded yet. */
+/* Call at process start: nothing is recorded yet. */
 void sample_start(bool filters);
 
-/* What a sample adds to the errors of its site counters; NULL: no memory, or they are of no samples. */
+/* The error estimates of site counters, to which each sample adds; NULL: no memory, or the counters are not of samples. */
 struct live_samples *samples_of_counters(struct live_site_counters *counters);
 void sample_add_allocation(struct live_samples *samples, uint64_t size, uint64_t weight);
 void sample_add_free(struct live_samples *samples, uint64_t size, uint64_t weight);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .eh_frame: finding an entry and running its instructions. Written by hand because every library that does it takes
- * loader locks, allocates, or keeps state that a fork or a signal can break.
+/* .eh_frame: finds an entry and runs its instructions. Hand-written, because every library for this takes loader
+ * locks, allocates, or keeps state that a fork or a signal can corrupt.
  *
- * Owns nothing. Any thread; each brings its own scratch. Cold: the result is kept in the rule table. */
+ * Owns nothing. Any thread, each with its own scratch area. Cold: the result is cached in the rule table. */
 #include "recorder/unwind/cfi.h"
 
 #include "base/compiler.h"
@@ -54,7 +54,7 @@ static uint64_t read_unsigned(const uint8_t **at, const uint8_t *end, unsigned b
 	return value;
 }
 
-/* DW_EH_PE_*: the low nibble is the form, the next three bits what it is relative to. */
+/* DW_EH_PE_*: the low nibble is the form, the next three bits say what it is relative to. */
 enum {
 	PE_OMIT = 0xff,
 	PE_FORM = 0x0f,
@@ -123,14 +123,14 @@ static bool read_cie_augmentation(const uint8_t **at, const uint8_t *end, const 
 		} else if (*augmentation == 'S') {
 			ret->signal = true;
 		} else {
-			break; /* unknown: the length leads past it */
+			break; /* unknown: skip it by the length */
 		}
 	}
 	*at = after;
 	return true;
 }
 
-/* Where `distance` bytes from `at` are in the object, with `bytes` there; NULL: nowhere. */
+/* Returns at + distance if `bytes` from there lie inside the object; else NULL. */
 static const uint8_t *place(const struct cfi_table *table, const uint8_t *at, int64_t distance,
 			    uint64_t bytes)
 {
@@ -140,7 +140,7 @@ static const uint8_t *place(const struct cfi_table *table, const uint8_t *at, in
 	return offset <= size && bytes <= size - offset ? table->start + offset : NULL;
 }
 
-/* The end of a CIE or FDE; NULL: it is none. */
+/* The end of a CIE or FDE; NULL: invalid. */
 static const uint8_t *entry_end(const struct cfi_table *table, const uint8_t *entry)
 {
 	enum { ENTRY_MIN = 8 };
@@ -162,7 +162,7 @@ static bool read_cie(const struct cfi_table *table, const uint8_t *cie, struct c
 
 	if (end == NULL)
 		return false;
-	const uint8_t *at = cie + 8; /* length and the zero that marks a CIE */
+	const uint8_t *at = cie + 8; /* skip the length and the zero that marks a CIE */
 	uint8_t version = (uint8_t)read_unsigned(&at, end, 1);
 	const char *augmentation = (const char *)at;
 
@@ -218,7 +218,7 @@ bool cfi_find(const struct cfi_table *table, uintptr_t pc, struct cfi_entry *ret
 	enum {
 		HEADER_MAX = 4 + 2 * 8,
 		HEADER_VERSION = 1,
-		TABLE_ENCODING = 0x3b /* datarel sdata4, what every linker writes */
+		TABLE_ENCODING = 0x3b /* datarel sdata4, which every linker writes */
 	};
 	struct row {
 		int32_t pc, fde;
@@ -252,7 +252,7 @@ bool cfi_find(const struct cfi_table *table, uintptr_t pc, struct cfi_entry *ret
 	       pc < ret->end;
 }
 
-/* The instructions. A position, what they change, and where to stop. */
+/* The instruction interpreter: position, the state it changes, and where to stop. */
 struct machine {
 	const struct cfi_entry *entry;
 	struct cfi_scratch *scratch;
@@ -261,7 +261,7 @@ struct machine {
 	unsigned remembered;
 };
 
-/* A table may hold any number. */
+/* Unsigned: a table may hold any number. */
 static int64_t scaled(const struct machine *m, uint64_t number)
 {
 	return (int64_t)(number * (uint64_t)m->entry->data_factor);
@@ -283,7 +283,7 @@ static void restore_rule(struct machine *m, uint64_t reg)
 
 enum { GO_ON, REACHED, UNKNOWN };
 
-/* Past an expression, which is a length and so many bytes. */
+/* Skips an expression: a length and that many bytes. */
 static int skip_expression(struct machine *m)
 {
 	const uint8_t *start = m->at;
@@ -374,7 +374,7 @@ static int run_register(struct machine *m, uint8_t op)
 	}
 }
 
-/* DW_CFA_* that set the CFA, move on, or keep and bring back the state. */
+/* DW_CFA_* that set the CFA, advance, or save and restore the state. */
 static int run_other(struct machine *m, uint8_t op)
 {
 	struct cfi_scratch *s = m->scratch;

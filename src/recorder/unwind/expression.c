@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small stack machine. Cold: met in signal frames, PLT stubs, ld.so and hand-written assembly.
- * Owns nothing; steps are bounded, so that a loop in a broken table ends. */
+/* A small stack machine. Cold: used for signal frames, PLT stubs, ld.so and hand-written assembly. Owns
+ * nothing; steps are bounded, so that a loop in a broken table ends. */
 #include "recorder/unwind/expression.h"
 
 #include "base/compiler.h"
@@ -71,7 +71,7 @@ static void pick(struct evaluator *e, unsigned from_top)
 		push(e, e->in->stack[e->depth - 1 - from_top]);
 }
 
-/* The top is `n` places down after it. */
+/* Moves the top element down by `n`. */
 static void roll(struct evaluator *e, unsigned n)
 {
 	uint64_t *stack = e->in->stack;
@@ -99,7 +99,7 @@ static void jump(struct evaluator *e, bool taken)
 		e->at += distance;
 }
 
-/* Operations of two operands; b is the top. */
+/* Binary operations; b is the top. */
 static bool binary(struct evaluator *e, uint8_t op)
 {
 	uint64_t b = pop(e), a = pop(e);
@@ -202,7 +202,7 @@ static bool constant(struct evaluator *e, uint8_t op)
 	}
 }
 
-/* Operations of one operand, on the stack itself, and jumps. */
+/* Unary operations, stack operations and jumps. */
 static bool simple(struct evaluator *e, uint8_t op)
 {
 	uint64_t a;

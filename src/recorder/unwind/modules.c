@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module log. See modules.h.
  *
- * Owns: LIVE_MODULES, written under rules_lock. own[] of an entry: its object, its unwind table, and the
- * segment that this is in. What only the kernel knows of an object is read before the lock is taken; under it
- * the object must be there still, because ld.so may have unloaded it meanwhile.
- * Invariant: of all entries that are not marked as unmapped, no two overlap. An object that comes back to the same
- * place (same build id, same bias) gets its old entry again, so that a loop of dlopen and dlclose fills no table. */
+ * Owns: LIVE_MODULES, written under rules_lock. own[] of an entry: its object, its unwind table, and the segment that contains
+ * the table. Facts that only the kernel knows are read before the lock is taken; under the lock the object is checked again,
+ * because ld.so may have unloaded it meanwhile. Invariant: no two entries that are not marked as unmapped overlap. An object
+ * that is loaded again at the same address (same build id, same bias) gets its old entry back, so that a loop of dlopen and
+ * dlclose does not fill the table. */
 #include "recorder/unwind/modules.h"
 
 #include <elf.h>
@@ -22,8 +22,8 @@ PROCESS_STATE uint32_t modules_generation = 1;
 uintptr_t loader_start, loader_bytes;
 uintptr_t recorder_start, recorder_bytes;
 
-static char executable[PATH_BYTES]; /* ends with 0 */
-static struct { /* as the kernel has put it; asking libc again costs a fork's child two pages */
+static char executable[PATH_BYTES]; /* zero-terminated */
+static struct { /* from the kernel; asking libc again would cost a forked child two pages */
 	uintptr_t headers;
 	uint64_t count, entry_bytes;
 	bool has_loader;
@@ -67,7 +67,7 @@ bool modules_same(const void *a, const void *b)
 	return (uintptr_t)b - start < bytes;
 }
 
-/* Started as "ld.so program", the kernel's executable is ld.so and the program is the first argument. */
+/* If started as "ld.so program", the kernel's executable is ld.so and the program is the first argument. */
 static void name_from_arguments(void)
 {
 	const char *const *arguments = (const char *const *)(libc_argument_count() + 1);
@@ -97,7 +97,7 @@ void modules_reset(void)
 	__atomic_add_fetch(&modules_generation, 1, __ATOMIC_RELAXED);
 }
 
-/* Whether [at, at + bytes) can be read: headers and notes, which are small. */
+/* True if [at, at + bytes) is readable: for headers and notes, which are small. */
 static bool readable(uintptr_t at, uint64_t bytes)
 {
 	enum { BYTES_MAX = 64 * 1024 };
@@ -112,7 +112,7 @@ static bool readable(uintptr_t at, uint64_t bytes)
 	return true;
 }
 
-/* Looks for the build id in one segment of notes. */
+/* Searches one note segment for the build id. */
 static bool build_id_in(const char *at, uint64_t bytes, struct live_module *module)
 {
 	const char *end = at + bytes;
@@ -137,8 +137,8 @@ static bool build_id_in(const char *at, uint64_t bytes, struct live_module *modu
 	return false;
 }
 
-/* The program headers; ret_count 0: they cannot be read. The kernel says where those of the program are. Those of what
- * ld.so mapped usually are in the first loaded page, but nothing says that they must be. */
+/* Returns the program headers; ret_count 0: unreadable. The kernel provides those of the program. Those of objects mapped by
+ * ld.so are usually in the first loaded page, but need not be. */
 static const Elf64_Phdr *program_headers(const struct libc_found *object, unsigned *ret_count)
 {
 	uintptr_t base = object->start, at = program.headers;
@@ -187,8 +187,8 @@ static char *write_hex(char *to, uintptr_t number)
 	return to;
 }
 
-/* The whole path of an object that was opened by a relative one, which the working folder of that time belongs to: the
- * kernel knows it. NULL: it is not available. */
+/* Returns the absolute path of an object that was opened by a path relative to the working directory of that time: the kernel
+ * knows it. NULL: not available. */
 static const char *path_of_mapping(struct slot *slot, const struct libc_found *object)
 {
 	char link[64] = "/proc/self/map_files/";
@@ -231,14 +231,14 @@ static void store_path(struct slot *slot, struct live_module *module,
 	uint64_t at = memory_append(LIVE_STRINGS, bytes, 1);
 
 	if (at == UINT64_MAX)
-		return; /* no memory: the object stays without a name */
+		return; /* no memory: the object stays unnamed */
 	__builtin_memcpy(memory.region[LIVE_STRINGS] + at, path, bytes);
 	module->path_at = (uint32_t)at;
 	module->path_bytes = bytes;
 }
 
-/* The unwind information, with the loaded segment that it is in. The loader knows less: of a program with a hole between
- * its segments, where the code is. */
+/* The unwind information, with the loaded segment that contains it. The loader knows only the code range of a program with a
+ * hole between its segments. */
 static struct cfi_table read_unwind_table(const struct libc_found *object)
 {
 	struct cfi_table table = { .header = object->unwind_header };
@@ -290,7 +290,7 @@ static bool is_of(const struct live_module *known, const void *loaded)
 	       known->own[OWN_OBJECT] == (uintptr_t)loaded;
 }
 
-/* The entry of the object that the loader knows by `loaded`, from an id on; 0: none. */
+/* Returns the entry of the object with the loader's descriptor `loaded`, starting at an id; 0: none. */
 static uint32_t object_of(const void *loaded, uint32_t id)
 {
 	uint64_t used = memory_used(LIVE_MODULES);
@@ -302,20 +302,20 @@ static uint32_t object_of(const void *loaded, uint32_t id)
 	return 0;
 }
 
-/* The entry of an object that is in the log; 0: it is not. */
+/* Returns the log entry of an object; 0: none. */
 static uint32_t known_object(const struct libc_found *object)
 {
 	return object_of(object->object, 1);
 }
 
-/* The entry of an object that is back at its old place; 0: none. */
+/* Reuses the entry of an object that is back at its old address; 0: none. */
 static uint32_t take_up_again(const struct live_module *module)
 {
 	for (uint32_t id = 1; id < memory_used(LIVE_MODULES); id++) {
 		struct live_module *known = memory_module(id);
 
 		if (known->unmapped_ms != 0 && same_object(known, module)) {
-			/* The unwind table is where it was: the same object at the same place. */
+			/* The unwind table is unchanged: the same object at the same address. */
 			known->own[OWN_OBJECT] = module->own[OWN_OBJECT];
 			__atomic_store_n(&known->unmapped_ms, 0, __ATOMIC_RELEASE);
 			return id;
@@ -327,7 +327,7 @@ static uint32_t take_up_again(const struct live_module *module)
 /* A new entry; 0: no memory. */
 static uint32_t append(const struct live_module *module)
 {
-	uint64_t used = MAX(memory_used(LIVE_MODULES), UINT64_C(1)); /* 0 is no module */
+	uint64_t used = MAX(memory_used(LIVE_MODULES), UINT64_C(1)); /* 0 is not a module */
 
 	if (used >= MODULE_IDS || (used + 1) * sizeof *module > memory_opened(LIVE_MODULES)) {
 		health_add(HEALTH_lost_modules);
@@ -345,8 +345,8 @@ static bool is_there_still(uintptr_t pc, const struct libc_found *object)
 	return libc_find(pc, &now) && now.object == object->object && now.start == object->start;
 }
 
-/* The entry for the object at pc: another thread's, the one that it had, or, if it has its path, a new one. Its range may hold
- * rules of addresses that had no object before: those are invalidated. 0: none, or no memory. */
+/* Returns the entry for the object at pc: another thread's, its previous one, or, if the path is known, a new one. Rules in
+ * its range for addresses that had no object before are invalidated. 0: none, or no memory. */
 static uint32_t enter(struct slot *slot, uintptr_t pc, const struct libc_found *object,
 		      const struct live_module *module, bool has_path)
 {
@@ -364,7 +364,7 @@ static uint32_t enter(struct slot *slot, uintptr_t pc, const struct libc_found *
 	return id;
 }
 
-/* If two threads add the same object at once, one path is stored in vain. */
+/* If two threads add the same object at once, one stored path is wasted. */
 static uint32_t add(struct slot *slot, uintptr_t pc, const struct libc_found *object)
 {
 	struct live_module module;
@@ -440,7 +440,7 @@ struct cfi_table modules_unwind_table(uintptr_t pc)
 	return id != 0 ? unwind_table_of(id) : read_unwind_table(&object);
 }
 
-/* Whether somebody may be adding rules or objects just now, who does not know yet what the loader has done. */
+/* True if another thread may be adding rules or objects right now, unaware of what the loader has done. */
 static bool is_being_added_to(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

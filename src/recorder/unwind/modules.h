@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects that code comes from: a log in the live profile, filled as their code is first seen on a stack.
+/* The objects that code comes from: a log in the live profile, filled in when their code is first seen on a stack.
  *
- * Nothing is wrapped and nothing polled: the loader itself allocates and frees through our hooks. When it frees the
- * description (struct libc_object) of an object that we know, that object was unloaded. libc_find takes no lock. */
+ * Nothing is interposed and nothing polled: the loader itself allocates and frees through our hooks. When it frees
+ * the descriptor (struct libc_object) of an object that we know, that object was unloaded. libc_find takes no
+ * lock. */
 #ifndef RECORDER_UNWIND_MODULES_H
 #define RECORDER_UNWIND_MODULES_H
 
@@ -12,8 +13,8 @@
 #include "recorder/memory.h"
 #include "recorder/slot.h"
 
-/* Moves when unwind rules have become invalid; stored walks of another generation are dropped. Relaxed: whoever
- * changes it is ld.so's thread, and code of a new object runs only after that thread has continued. */
+/* Incremented when unwind rules have become invalid; stored walks of another generation are dropped. Relaxed:
+ * ld.so's thread changes it, and code of a new object runs only after that thread has continued. */
 extern HIDDEN uint32_t modules_generation;
 
 /* The loader's own code. */
@@ -24,16 +25,16 @@ static ALWAYS_INLINE bool modules_is_loader(uintptr_t pc)
 	return UNLIKELY(pc - loader_start < loader_bytes);
 }
 
-/* Finds the extents of the loader and of the recorder. Before anything else here. */
+/* Finds the code ranges of the loader and the recorder. Call it before anything else here. */
 void modules_find_loader(void);
 
-/* The name of the executable. At start-up, before the first walk. */
+/* Reads the name of the executable. At start-up, before the first walk. */
 void modules_start(void);
 
-/* Whether two functions are of one object. False if one is NULL. */
+/* True if two functions are in the same object. False if one is NULL. */
 bool modules_same(const void *a, const void *b);
 
-/* Where the recorder's code is a part of the executable: linked_in.ld. */
+/* Code range of the recorder if it is part of the executable: linked_in.ld. */
 extern const char recorder_code_begin[] __attribute__((weak, visibility("hidden")));
 extern const char recorder_code_end[] __attribute__((weak, visibility("hidden")));
 
@@ -50,33 +51,33 @@ static ALWAYS_INLINE bool modules_is_recorder(uintptr_t pc)
 	return pc - recorder_start < recorder_bytes;
 }
 
-/* Forgets the log (a fork's child begins anew). */
+/* Drops all stored walks when a forked child starts over. */
 void modules_reset(void);
 
 struct module_found {
-	uint32_t id; /* 0: no object has this address */
+	uint32_t id; /* 0: no object contains this address */
 	struct cfi_table unwind;
 	uint64_t bias;
 };
-/* Who owns pc. Takes the rules' lock for an object that is not in the log. */
-/* An entry for a source file of an interpreted language, whose path is in LIVE_STRINGS. 0: no memory, or no lock. */
+/* Adds an entry for a source file of an interpreted language, whose path is in LIVE_STRINGS. 0: no memory, or no lock. */
 uint32_t modules_add_file(struct slot *slot, uint32_t path_at, uint32_t path_bytes);
 
+/* Finds the object that contains pc. Takes the rules' lock if it is not in the log yet. */
 void modules_find(struct slot *slot, uintptr_t pc, struct module_found *ret);
 
-/* Whether an answer of modules_find still holds. Until the rules' lock is given back, if it is held. */
+/* True if a result of modules_find is still valid; it stays so while the caller holds the rules' lock. */
 bool modules_is_of(uintptr_t pc, uint32_t id);
 
-/* The unwind information of the object that holds pc, without touching the log: no lock, any moment. */
+/* The unwind information of the object that contains pc, without touching the log: no lock, any time. */
 struct cfi_table modules_unwind_table(uintptr_t pc);
 
-/* ld.so called us: to allocate (objects may appear), or to free `block`, perhaps its description of an object. */
+/* ld.so called us: to allocate (objects may appear), or to free `block`, which may be the descriptor of an object. */
 void modules_loader_allocates(struct slot *slot);
 void modules_loader_frees(struct slot *slot, const void *block);
 
-/* Where the object that holds an address lies; unchanged: there is none. */
+/* Returns the range of the object that contains an address; unchanged: none. */
 void modules_extent(const void *address, uintptr_t *ret_start, uintptr_t *ret_bytes);
 
-/* The file of the object that holds an address, "" if there is none. Start-up only. */
+/* The file of the object that contains an address, "" if none. Start-up only. */
 const char *modules_file_of(const void *address);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readable stack ranges: see readable_stack.h. Pages are probed by a system call that touches nothing, once for each page of
- * a stack. Owns the slots' stack_ranges; each is its own thread's alone. The range in use is moved to the front. */
+/* Readable stack ranges: see readable_stack.h. Pages are probed by a system call that touches nothing, once per page of a stack.
+ * Owns the slots' stack_ranges; each is used by its own thread only. The range in use is moved to the front. */
 #include "recorder/unwind/readable_stack.h"
 
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 
 enum {
 	PROBES_OWN = 2048, /* pages between a thread's stack pointer and its control block */
-	PROBES_STEP = 256, /* pages that one frame may lie away from the known ones */
+	PROBES_STEP = 256, /* pages that a frame may be away from the known ones */
 };
 
 PROCESS_STATE uint32_t stack_generation = 1;
@@ -23,7 +23,7 @@ void stack_start(void)
 	struct rlimit limit = { .rlim_cur = 8 << 20 };
 
 	if (main_high != 0)
-		return; /* a fork's child: the stack is its parent's, whatever the limit is now */
+		return; /* forked child: it has its parent's stack, whatever the limit is now */
 	sys_call6(SYS_prlimit64, 0, RLIMIT_STACK, 0, (long)&limit, 0, 0);
 	main_high = ((uintptr_t)libc_argument_count() + ARCH_PAGE) & ~(uintptr_t)(ARCH_PAGE - 1);
 	main_low = main_high - MIN((uint64_t)limit.rlim_cur, most);
@@ -36,8 +36,8 @@ void stack_forget(struct slot *slot)
 	*slot->ranges = (struct stack_ranges){ .stamp = stamp + 1 };
 }
 
-/* The last ranges that were unmapped; entry n % UNMAPPED is range n. Relaxed: a coroutine's stack is not freed by another thread
- * while it runs. */
+/* The last unmapped ranges; entry n % UNMAPPED is range n. Relaxed: a
+ * coroutine's stack is not freed by another thread while it runs. */
 enum { UNMAPPED = 64 };
 static struct {
 	uintptr_t start, end;
@@ -51,7 +51,7 @@ NOINLINE void stack_range_unmapped(uintptr_t start, uint64_t bytes)
 	__atomic_store_n(&unmapped[n % UNMAPPED].end, start + bytes, __ATOMIC_RELAXED);
 }
 
-/* Whether a range is what it was: nothing of it was unmapped since it was last probed. */
+/* True if no part of a range was unmapped since it was last probed. */
 static bool still_there(struct stack_range *range)
 {
 	uint32_t now = __atomic_load_n(&stack_generation, __ATOMIC_RELAXED);
@@ -75,7 +75,7 @@ static uintptr_t page_of(uintptr_t address)
 	return address & ~(uintptr_t)(ARCH_PAGE - 1);
 }
 
-/* The pages in [from, to) from `from` on that can be read: returns the end of the run. */
+/* Returns the end of the run of readable pages that starts at `from`, at most `to`. */
 static uintptr_t readable_until(uintptr_t from, uintptr_t to)
 {
 	while (from < to && sys_readable(from))
@@ -117,7 +117,7 @@ COLD struct stack_range *stack_range_find(struct slot *slot, uintptr_t address)
 			continue;
 		if (address >= range->low && address < range->high)
 			break;
-		/* The stack has grown: its pages between here and what is known. */
+		/* The stack has grown: probe the pages between here and the known range. */
 		if (address < range->low &&
 		    range->low - address < (uintptr_t)PROBES_STEP * ARCH_PAGE &&
 		    readable_until(page_of(address), range->low) >= range->low) {
@@ -127,7 +127,7 @@ COLD struct stack_range *stack_range_find(struct slot *slot, uintptr_t address)
 	}
 	if (at == STACK_RANGES) {
 		at = STACK_RANGES - 1;
-		if (ranges->range[at].own) /* keep the thread's own stack, drop another */
+		if (ranges->range[at].own) /* keep the thread's own stack, evict another */
 			at--;
 		fill(slot, &ranges->range[at], address);
 	}
@@ -146,7 +146,7 @@ COLD bool stack_range_extend(struct stack_range *range, uintptr_t address)
 	    end - range->high > (uintptr_t)PROBES_STEP * ARCH_PAGE)
 		return false;
 	if (range->own && range->high == main_high)
-		return false; /* nothing of ours lies above the main stack */
+		return false; /* there is nothing to read above the main stack */
 	range->high = readable_until(range->high, end);
 	return address + sizeof(uintptr_t) <= range->high;
 }

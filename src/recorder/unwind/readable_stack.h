@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which stack memory may be read. A walk follows addresses that the program's own tables give; where those are wrong
- * (a hand-made coroutine, a broken table) it must stop before it touches memory that is not there.
+/* Which stack memory may be read. A walk follows addresses that the program's own tables yield; where those are wrong
+ * (a hand-written coroutine, a broken table), it must stop before it touches unmapped memory.
  *
- * Known ranges are kept per slot. The main thread's stack and the stack that ends at a thread's control block stay
- * as long as the thread lives; others (coroutines) are probed again when memory has been unmapped. */
+ * Each slot caches readable ranges. The main thread's stack and the stack that ends at a thread's control block stay
+ * valid as long as the thread lives; others (coroutines) are probed again after memory was unmapped. */
 #ifndef RECORDER_UNWIND_READABLE_STACK_H
 #define RECORDER_UNWIND_READABLE_STACK_H
 
@@ -15,9 +15,9 @@
 
 struct stack_range {
 	uintptr_t low, high; /* readable: [low, high) */
-	uint32_t generation; /* of stack_generation */
-	uint32_t stamp;	     /* a new one whenever the entry is filled anew */
-	bool own;	     /* does not age */
+	uint32_t generation; /* of stack_generation when it was probed */
+	uint32_t stamp;	     /* changes whenever the entry is refilled */
+	bool own;	     /* never expires */
 };
 enum { STACK_RANGES = 4 };
 struct stack_ranges {
@@ -25,11 +25,11 @@ struct stack_ranges {
 	uint32_t next, stamp;
 };
 
-/* How often memory that might have been a coroutine's stack was unmapped; the last such ranges are kept, so that only
- * readable ranges which they touch have to be probed again. */
+/* How often memory that may have been a coroutine's stack was unmapped. The last such ranges are stored, so that only
+ * readable ranges overlapping them are probed again. */
 extern HIDDEN uint32_t stack_generation;
 extern HIDDEN bool
-	stack_any_coroutine; /* some range is neither the main thread's nor a thread's own */
+	stack_any_coroutine; /* some range is neither the main thread's nor a thread's own stack */
 void stack_range_unmapped(uintptr_t start, uint64_t bytes);
 
 static inline void stack_memory_unmapped(uintptr_t start, uint64_t bytes)
@@ -38,22 +38,22 @@ static inline void stack_memory_unmapped(uintptr_t start, uint64_t bytes)
 		stack_range_unmapped(start, bytes);
 }
 
-/* The main thread's stack: [low, high), from start-up on. */
+/* Finds the main thread's stack, at start-up. */
 void stack_start(void);
 
-/* A thread takes the slot: nothing is known of its stack. */
+/* Call when a thread takes the slot: its stack is unknown. */
 void stack_forget(struct slot *slot);
 
 struct stack_range *stack_range_find(struct slot *slot, uintptr_t address);
 
-/* Whether nothing was unmapped that might have been the range's. */
+/* True if nothing was unmapped that may overlap the range. */
 static ALWAYS_INLINE bool stack_range_fresh(const struct stack_range *range)
 {
 	return LIKELY(range->own) ||
 	       range->generation == __atomic_load_n(&stack_generation, __ATOMIC_RELAXED);
 }
 
-/* The range that `address`, a place on the running stack, is in. */
+/* Returns the range that contains `address`, on the running stack. */
 static ALWAYS_INLINE struct stack_range *stack_range_of(struct slot *slot, uintptr_t address)
 {
 	struct stack_range *range = &slot->ranges->range[0];
@@ -63,10 +63,10 @@ static ALWAYS_INLINE struct stack_range *stack_range_of(struct slot *slot, uintp
 	return stack_range_find(slot, address);
 }
 
-/* Whether two places are on one stack, and that is the main thread's or the running thread's own; `at` is in use. */
+/* True if two addresses are on the same stack, and it is the main thread's or the running thread's own; `at` is in use. */
 bool stack_is_same(struct slot *slot, uintptr_t deeper, uintptr_t at);
 
-/* Whether the range can be made to reach over [address, address + 8). */
+/* True if the range can be extended to cover [address, address + 8). */
 bool stack_range_extend(struct stack_range *range, uintptr_t address);
 
 static ALWAYS_INLINE bool stack_range_holds(struct stack_range *range, uintptr_t address)

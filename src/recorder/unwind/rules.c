@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making rules: the slow side of rules.h. Every return address comes here once, and again when its object is replaced.
+/* Creates rules: the slow path of rules.h. Every return address gets here once, and again when its object is replaced.
  *
- * Owns: the rule table (scratch memory; an outgrown table stays for its readers, together less than the living one)
- * and the frames region. Invariant: a frame id names one (module, offset, exactness) for ever. Any thread. */
+ * Owns: the rule table (scratch memory; an outgrown table stays for its readers, and all of them are smaller than the
+ * current one) and the frames region. Invariant: a frame id denotes the same (module, offset, exactness) for ever. Any
+ * thread. */
 #include "recorder/unwind/rules.h"
 
 #include "recorder/unwind/cfi.h"
@@ -13,7 +14,7 @@ enum { TABLE_BITS_FIRST = 8, FRAME_IDS = 1 << 24, TRIES = 3 };
 PROCESS_STATE struct rule_table *rule_table;
 PROCESS_STATE struct lock rules_lock;
 static PROCESS_STATE uint32_t
-	orphan_rules; /* how many rules belong to no object; under rules_lock */
+	orphan_rules; /* number of rules outside any object; under rules_lock */
 
 static struct rule_table *rules_table(unsigned bits)
 {
@@ -77,7 +78,7 @@ static void grow(struct slot *slot)
 	lock_give(&rules_lock);
 }
 
-/* DW_OP_breg of the frame pointer, offset, and DW_OP_deref when wanted: how compilers write a realigned frame. */
+/* Matches DW_OP_breg of the frame pointer, offset, and DW_OP_deref if `deref`: what compilers emit for a realigned frame. */
 static bool is_fp_expression(const uint8_t *expression, bool deref, int64_t *ret_offset)
 {
 	enum { DW_OP_BREG_FP = 0x70 + DW_FP, DW_OP_DEREF = 0x06 };
@@ -93,7 +94,7 @@ static bool is_fp_expression(const uint8_t *expression, bool deref, int64_t *ret
 	return at == end;
 }
 
-/* What the fast walk can do; everything else is RULE_SLOW. */
+/* Determines what the fast walk can handle; everything else is RULE_SLOW. */
 static enum rule_kind classify(const struct cfi_entry *entry, const struct cfi_state *state,
 			       int64_t *ret_cfa, int64_t *ret_fp)
 {
@@ -125,7 +126,7 @@ static enum rule_kind classify(const struct cfi_entry *entry, const struct cfi_s
 		 is_fp_expression((const uint8_t *)(uintptr_t)state->value[DW_FP], false,
 				  &saved_at) &&
 		 saved_at == 0)
-		*ret_fp = 8; /* any value but 0: saved, at *fp */
+		*ret_fp = 8; /* any nonzero value: saved, at *fp */
 	else if (state->kind[DW_FP] != CFI_SAME || kind == RULE_DEREF)
 		return RULE_SLOW;
 	return kind;
@@ -142,8 +143,8 @@ static uint64_t pack(enum rule_kind kind, uint32_t frame, int64_t cfa, int64_t f
 	       (uint64_t)kind << 24 | frame;
 }
 
-/* The id of a frame: the one the invalidated rule had if it still fits, else a new one. LIVE_FRAME_OTHER: no memory, or no
- * id left. */
+/* Returns the id of a frame: that of the invalidated rule if it still matches, else a new one. LIVE_FRAME_OTHER: no
+ * memory, or no id left. */
 static uint32_t frame_of(uint32_t previous, uint64_t frame)
 {
 	if (previous != 0 && *memory_frame(previous) == frame)
@@ -181,7 +182,7 @@ static struct way way_of(struct slot *slot, const struct module_found *module, u
 	return way;
 }
 
-/* Keeps the rule, unless another thread was faster. Under the lock. */
+/* Stores the rule, unless another thread was faster. Under the lock. */
 static uint64_t store_rule(uint64_t key, const struct way *way, uint64_t frame)
 {
 	struct rule_table *table = rule_table;
@@ -196,7 +197,7 @@ static uint64_t store_rule(uint64_t key, const struct way *way, uint64_t frame)
 	if (had) {
 		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELAXED);
 	} else if (table->used < ((uint32_t)1 << (64 - table->shift)) / 8 * 7) {
-		/* first, as in table_put */
+		/* count first, as in table_put */
 		__atomic_store_n(&table->used, table->used + 1, __ATOMIC_RELAXED);
 		entry->rule = rule;
 		__atomic_store_n(&entry->key, key, __ATOMIC_RELEASE);
@@ -206,7 +207,7 @@ static uint64_t store_rule(uint64_t key, const struct way *way, uint64_t frame)
 	return rule;
 }
 
-/* Every rule is found by its key and is of a frame that there is. Under the lock. */
+/* Checks that every rule is found by its key and has an existing frame. Under the lock. */
 static void check_rules(void)
 {
 	static struct check_pace pace;
@@ -229,7 +230,7 @@ static void check_rules(void)
 	check_done(&pace, places);
 }
 
-/* All is found out before the lock is taken; if the object is another one by then, again. */
+/* Does all lookups before the lock is taken; retries if the object has changed by then. */
 COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
 {
 	uintptr_t lookup = exact ? pc : pc - 1;

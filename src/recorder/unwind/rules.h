@@ -3,10 +3,10 @@
  *
  *   bits  0..23  frame id           bits 28..45  where fp is saved, (address - CFA) / 8, 0 = not saved
  *   bits 24..26  enum rule_kind     bits 46..63  CFA offset / 8
- *   bit  27      the walk's own
+ *   bit  27      used by the walk
  *
- * Readers take no lock: an entry's word is stored before its pc, a larger table is published by one pointer, and a word
- * is invalidated by storing RULE_DEAD over its kind. Writers hold rules_lock. */
+ * Readers take no lock: an entry's word is stored before its pc, a larger table is published by one pointer, and a rule is
+ * invalidated by setting its kind to RULE_DEAD. Writers hold rules_lock. */
 #ifndef RECORDER_UNWIND_RULES_H
 #define RECORDER_UNWIND_RULES_H
 
@@ -15,13 +15,13 @@
 #include "recorder/slot.h"
 
 enum rule_kind {
-	RULE_SP,    /* CFA = sp + offset, which is above 0 */
+	RULE_SP,    /* CFA = sp + offset, offset > 0 */
 	RULE_FP,    /* CFA = fp + offset */
 	RULE_DEREF, /* CFA = *(fp + offset), fp saved at *fp: a realigned frame */
 	RULE_END,   /* the outermost frame */
 	RULE_STOP,  /* no unwind information */
-	RULE_SLOW,  /* anything else: the full interpreter */
-	RULE_DEAD,  /* its object was unloaded; the frame id may still be right */
+	RULE_SLOW,  /* anything else: needs the full interpreter */
+	RULE_DEAD,  /* its object was unloaded; the frame id may still be valid */
 };
 
 static ALWAYS_INLINE uint32_t rule_frame(uint64_t rule)
@@ -53,22 +53,21 @@ struct rule_table {
 extern HIDDEN struct rule_table *rule_table;
 extern HIDDEN struct lock rules_lock;
 
-/* Makes the first table and the marks' frames. False: no memory. */
+/* Creates the first table and the frames of the sentinels. False: no memory. */
 bool rules_start(void);
 void rules_reset(void);
 
-/* Computes and keeps the rule for a pc that the table does not hold. */
+/* Computes and stores the rule for a pc that is not in the table. */
 uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact);
 
-/* The id of a frame that no return address stands for. LIVE_FRAME_OTHER: no memory, or no id left. Under rules_lock; memory is opened
- * before it is taken. */
+/* Adds a frame that has no return address; returns its id. LIVE_FRAME_OTHER: no memory, or no id left. Under rules_lock; memory is
+ * opened before it is taken. */
 uint32_t rules_add_frame(uint64_t frame);
 
-/* Whether there are rules of addresses without an object. */
+/* True if there are rules of addresses outside any object. */
 bool rules_have_orphans(void);
 
-/* Invalidates the rules of [start, end); with orphans_only just those of addresses without an object.
- * Under rules_lock. */
+/* Invalidates the rules of [start, end); with orphans_only just those of addresses outside any object. Under rules_lock. */
 void rules_invalidate(uintptr_t start, uintptr_t end, bool orphans_only);
 
 static ALWAYS_INLINE uint64_t rules_key(uintptr_t pc, bool exact)
@@ -81,7 +80,7 @@ static ALWAYS_INLINE uint64_t rules_hash(uint64_t key, const struct rule_table *
 	return key * UINT64_C(0x9e3779b97f4a7c15) >> table->shift;
 }
 
-/* The rule for a return address; made if need be. */
+/* Returns the rule for a return address; creates it if needed. */
 static ALWAYS_INLINE uint64_t rules_get(struct slot *slot, uintptr_t pc)
 {
 	const struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);

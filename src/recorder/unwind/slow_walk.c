@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The full interpreter: all callee-saved registers, any rule, signal frames, several stacks in one walk.
  *
- * It begins in its own frame, whose registers it can read, and steps out through the recorder's frames to the hook's
- * caller: so nothing has to be saved when a hook is entered. Every word is read only after its page has been probed
- * for. Owns nothing but the scratch it is given. */
+ * It starts in its own frame, whose registers it can read, and unwinds through the recorder's frames to the hook's
+ * caller: so hooks need not save anything on entry. Every word is read only after its page was probed. Owns only the
+ * scratch area it is given. */
 #include "recorder/unwind/cfi.h"
 #include "recorder/unwind/expression.h"
 #include "recorder/unwind/modules.h"
@@ -16,8 +16,8 @@ enum { OWN_FRAMES_MAX = 32, RUNNING_FRAMES_MAX = 1 << 16 };
 struct machine {
 	struct cfi_scratch *scratch;
 	uint64_t *reg, *next;
-	bool exact;	      /* reg[DW_PC] is where the code is, not a return address */
-	uintptr_t known_page; /* the last one that could be read */
+	bool exact;	      /* reg[DW_PC] is the current instruction, not a return address */
+	uintptr_t known_page; /* the last readable page */
 };
 
 static bool read_word(void *context, uintptr_t address, uint64_t *ret_word)
@@ -55,7 +55,7 @@ static bool compute_cfa(struct machine *m, uint64_t *ret)
 	return true;
 }
 
-/* The value that register `r` has in the caller. */
+/* Computes the value of register `r` in the caller. */
 static bool restore(struct machine *m, unsigned r, uint64_t cfa, uint64_t *ret)
 {
 	const struct cfi_state *state = &m->scratch->state;
@@ -89,7 +89,7 @@ static bool restore(struct machine *m, unsigned r, uint64_t cfa, uint64_t *ret)
 
 enum { OUT, AT_END, NO_WAY };
 
-/* Steps out of the frame that the registers describe. ret_cfa is the frame's. */
+/* Unwinds the frame that the registers describe. ret_cfa is the frame's. */
 static int step_out(struct machine *m, uint64_t *ret_cfa)
 {
 	uintptr_t pc = m->reg[DW_PC] - (m->exact ? 0 : 1);
@@ -117,7 +117,7 @@ static int step_out(struct machine *m, uint64_t *ret_cfa)
 	return m->reg[DW_PC] == 0 ? AT_END : OUT;
 }
 
-/* The registers here, in the function that this is inlined into. */
+/* Reads the registers of the function that this is inlined into. */
 static ALWAYS_INLINE void here(struct machine *m, struct cfi_scratch *scratch)
 {
 	*m = (struct machine){ .scratch = scratch,
@@ -169,15 +169,15 @@ COLD bool walk_is_running(struct slot *slot, uintptr_t inner, uintptr_t frame)
 	uint64_t cfa = 0;
 	int status = OUT;
 
-	/* A hook that runs is further out than the inner one: on one stack, above it. */
+	/* A running hook is further out than the inner one: on the same stack, above it. */
 	if (frame <= inner && frame - range->low < range->high - range->low &&
 	    inner - range->low < range->high - range->low)
 		return false;
 	if (slot->cfi_nested_busy)
-		return true; /* a handler inside a handler: not known, and nothing is lost but one call */
+		return true; /* nested signal handlers: unknown, and only one call is lost */
 	slot->cfi_nested_busy = true;
 	here(&m, slot->cfi_nested);
-	/* Out of the inner hook, then on: the frame is a hook's only if its code is ours. */
+	/* Unwind the inner hook, then go on: a frame is a hook's only if its code is ours. */
 	for (int i = 0;
 	     i < OWN_FRAMES_MAX && status == OUT && cfa != arch_cfa_of((const uintptr_t *)inner);
 	     i++)
@@ -191,5 +191,5 @@ COLD bool walk_is_running(struct slot *slot, uintptr_t inner, uintptr_t frame)
 		found = ours && cfa == arch_cfa_of((const uintptr_t *)frame);
 	}
 	slot->cfi_nested_busy = false;
-	return found || status == NO_WAY; /* where it is not known, one call passes */
+	return found || status == NO_WAY; /* if unknown, one call is not recorded */
 }

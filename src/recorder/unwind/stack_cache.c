@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filling the stack_cache. Owns the slots' stack caches; each is its own thread's alone.
+/* Fills the stack cache. Owns the slots' stack caches; each is used by its own thread only.
  *
- * Invariant: a place leads to a whole entry of the ring, the first of which is nobody's. */
+ * Invariant: place[] refers only to complete entries of the ring; the first entry is unused. */
 #include "recorder/unwind/stack_cache.h"
 
 #include "recorder/python/interpreter.h"
@@ -10,16 +10,16 @@ enum {
 	RING_FIRST = 256 * 1024,
 	RING_OTHERS = 64 * 1024,
 	SLOTS_WITH_CACHE = 64,
-	FIRST_WALKS = 32, /* that a thread makes without */
-	WORTH = 8, /* a ring of walks of which less than one in so many came again is not worth filling */
-	REST = 16,	  /* then this many times as many pass before the next attempt */
+	FIRST_WALKS = 32, /* made before a thread gets a cache */
+	WORTH = 8, /* if fewer than one in this many cached walks recur, filling the ring is not worth it */
+	REST = 16, /* then this many times as many walks are skipped before the next attempt */
 	STAMP_SHIFT = 48, /* above any address */
 };
 
 _Static_assert(sizeof(struct stack_cache_entry) == 32 && sizeof(struct stack_cache_row) == 64,
 	       "aligned as their tables");
 
-/* In a file all of it is populated at once. */
+/* A file's memory is populated at once. */
 static uint32_t ring_bytes(uint32_t slot)
 {
 	return slot == 0 && !memory_is_file() ? RING_FIRST : RING_OTHERS;
@@ -39,7 +39,7 @@ void stack_cache_forget(struct slot *slot)
 	if (stack_cache == NULL)
 		return;
 	if (stack_cache
-		    ->is_touched) { /* else a process that allocates once would have all of its pages */
+		    ->is_touched) { /* else a process that allocates once would touch all pages */
 		__builtin_memset(stack_cache->place, 0, sizeof stack_cache->place);
 		__builtin_memset(stack_cache->row, 0, sizeof stack_cache->row);
 	}
@@ -49,7 +49,7 @@ void stack_cache_forget(struct slot *slot)
 	stack_cache->calls = slot->live->calls;
 }
 
-/* The ring is full. */
+/* Starts over when the ring is full. */
 static void begin_again(struct slot *slot)
 {
 	struct stack_cache *stack_cache = slot->stack_cache;
@@ -76,7 +76,7 @@ NOINLINE const struct stack_cache_entry *stack_cache_find_other(
 	return NULL;
 }
 
-/* The caller's row, in the place of another's if need be. */
+/* Returns the caller's row, replacing another's if needed. */
 static struct stack_cache_row *row_for(struct stack_cache *stack_cache, const struct walk *walk,
 				       uintptr_t at, uintptr_t pc)
 {
@@ -97,8 +97,7 @@ static struct stack_cache_row *row_for(struct stack_cache *stack_cache, const st
 	return row;
 }
 
-/* Two stacks of one row came to one place: the first word in which they differ, seen from inside, discriminates them from
- * now on. */
+/* Two stacks of one row map to the same place: from now on the innermost word in which they differ discriminates them. */
 static void add_discriminator(struct stack_cache_row *row, const struct stack_cache_entry *a,
 			      const struct stack_cache_entry *b)
 {
@@ -114,7 +113,7 @@ static void add_discriminator(struct stack_cache_row *row, const struct stack_ca
 
 	for (uint32_t k = 0; k < row->discriminators; k++) {
 		if (row->discriminator[k] == discriminator)
-			return; /* they do differ there: one place for two hashes */
+			return; /* it discriminates them already: a hash collision */
 	}
 	row->discriminator[row->discriminators++] = discriminator;
 }
@@ -122,8 +121,7 @@ static void add_discriminator(struct stack_cache_row *row, const struct stack_ca
 static void fill(struct stack_cache_entry *entry, const struct walk *walk, const uintptr_t *frame)
 {
 	struct walk_frame *pair = (struct walk_frame *)(void *)(entry + 1);
-	const struct walk_frame fp = { (uintptr_t)frame,
-				       frame[0] }; /* where the hook has saved it */
+	const struct walk_frame fp = { (uintptr_t)frame, frame[0] }; /* where the hook saved it */
 	bool needs_fp = walk->info[walk->count - 1].rule & WALK_NEEDS_FP;
 
 	for (uint32_t n = walk->count + walk->checks + needs_fp; n % 4 != 0; n++)
@@ -136,8 +134,8 @@ static void fill(struct stack_cache_entry *entry, const struct walk *walk, const
 	entry->bytes = (uint32_t)((char *)(pair + walk->count) - (char *)entry);
 }
 
-/* Not for a thread that allocates a few times: most processes of a shell script or a build do, and its pages are most of what they
- * would touch. */
+/* Enables the cache lazily: most processes of a shell script or a build
+ * allocate only a few times, and its pages would be most of what they touch. */
 static void begin_late(struct slot *slot)
 {
 	struct stack_cache *stack_cache = slot->cache_memory;
@@ -166,7 +164,7 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 		return;
 	}
 	stack_cache->missed++;
-	/* Without a stamp the walk may not be used again; too deep or too odd ones are not worth their place. */
+	/* A walk without a stamp must not be reused; very deep or complex ones are not worth their space. */
 	if (walk->stamp == 0 || walk->count == 0 || walk->count > STACK_CACHE_FRAMES ||
 	    walk->checks > STACK_CACHE_CHECKS)
 		return;

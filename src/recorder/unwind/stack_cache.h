@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cache of whole walks, beside the incremental one: a program that allocates from the same few stacks in turn finds the
- * site counters of each without walking. An entry holds every word that its walk read; it counts only if all of them are
- * unchanged, which is the same argument as in walk.h, for a match at the first frame.
+/* A cache of whole walks, in addition to the incremental walk: a program that allocates from the same few stacks in turn finds the
+ * site counters of each without walking. An entry holds every word that its walk read and hits only if all of them are unchanged;
+ * this is sound for the same reason as in walk.h, for a match at the first frame.
  *
- * A row stands for a caller of the hook and its place on the stack. Most have one stack; where several differ, the row
- * learns which words differ (the discriminators) and finds the entry by those. One that means nothing for some stack
- * causes a miss, never a wrong hit.
+ * A row represents a caller of the hook at one stack address. Most rows have one stack; if several occur, the row learns which
+ * words differ (the discriminators) and finds the entry by those. A discriminator that is meaningless for some stack causes a miss,
+ * never a false hit.
  *
- * Entries lie one behind the other in a ring of their slot's. When it is full everything is forgotten: simpler than
- * tracking which entries are still whole, and as rare as the ring is large. */
+ * Entries are appended to a per-slot ring. When it is full, everything is dropped: simpler than tracking which entries are intact,
+ * and rare because the ring is large. */
 #ifndef RECORDER_UNWIND_STACK_CACHE_H
 #define RECORDER_UNWIND_STACK_CACHE_H
 
@@ -25,54 +25,50 @@ enum {
 };
 
 struct stack_cache_row {
-	uintptr_t at, pc; /* where the hook's return address lies, and what it is */
-	uint32_t stamp;	  /* of the range that all discriminators lie in */
+	uintptr_t at, pc; /* address and value of the hook's return address */
+	uint32_t stamp;	  /* of the range that contains all discriminators */
 	uint32_t discriminators;
 	uint32_t discriminator[STACK_CACHE_DISCRIMINATORS]; /* bytes above `at` */
-	uint32_t last; /* the entry that was found last, in the ring */
-	uint64_t key;  /* of its entries */
+	uint32_t last; /* offset of the entry found last, in the ring */
+	uint64_t key;  /* key of its entries */
 };
 
-/* Behind it, up to `bytes`: pairs of an address and what the walk read there, the innermost frame's last. There are a
- * multiple of four of them: the first one is repeated. */
+/* Followed, up to `bytes`, by pairs of an address and the word that the walk read there, the innermost frame's last; padded to a
+ * multiple of four pairs by repeating the first. */
 struct stack_cache_entry {
-	uint64_t
-		key; /* place and stamp: what was read in another range may not be read again; 0 = no entry */
-	uint32_t
-		counters; /* the site counters of the stack; 0: it has none of its own, but frames of an interpreter */
+	uint64_t key; /* address and range stamp: another range may be unreadable; 0 = no entry */
+	uint32_t counters; /* site counters of the stack; 0: it may have interpreter frames */
 	uint32_t bytes;
 	uint64_t hash; /* of the walk */
 	uint64_t pad;
 };
 
 struct stack_cache {
-	struct stack_cache_row
-		row[STACK_CACHE_ROWS]; /* row n ^ 1 is the other place for what belongs to row n */
-	/* Of an entry in the ring; 0 leads to one that is nobody's. n ^ 1, n ^ 2, n ^ 3 are further places for n. */
+	struct stack_cache_row row[STACK_CACHE_ROWS]; /* row n ^ 1 is the alternative to row n */
+	/* Offset of an entry in the ring; 0 leads to an unused one. n ^ 1, n ^ 2, n ^ 3 are the other ways of n. */
 	uint32_t place[STACK_CACHE_PLACES];
-	uint32_t generation;  /* of modules_generation */
-	uint32_t epoch;	      /* the part of all stamps that is not in the keys */
-	uint32_t used, bytes; /* of the ring; entries begin at multiples of 16 */
-	uint32_t added,
-		missed; /* since the ring was empty: walks that were added, and that were made */
-	uint32_t rest;	/* walks to let pass before the next one is added */
-	uint64_t calls; /* the slot's calls when the ring was empty */
+	uint32_t generation;	/* of modules_generation */
+	uint32_t epoch;		/* the bits of all stamps that are not in the keys */
+	uint32_t used, bytes;	/* of the ring; entries are 16-byte aligned */
+	uint32_t added, missed; /* walks added and walks made since the ring was empty */
+	uint32_t rest;		/* walks to skip before the next one is added */
+	uint64_t calls;		/* the slot's calls when the ring was last empty */
 	char *ring;
-	bool is_touched; /* something was entered, or begun to be */
+	bool is_touched; /* something was inserted, perhaps partly */
 };
 
-/* Memory for the cache of a slot, not touched; NULL: no memory, or so many slots that they go without. With the slot and not when the
- * cache begins: a child that a signal handler makes by clone inside a hook goes on in that hook with its parent's slot, and what its
- * parent opens later is not open there. (After fork it has a copy: hooks_fork.c.) */
+/* Reserves untouched memory for the cache of a slot; NULL: no memory, or too many slots. Done with the slot and not on first use: a
+ * child that a signal handler clones inside a hook continues that hook with its parent's slot, and memory that the parent opens
+ * later is not open there. (After fork it has a copy: hooks_fork.c.) */
 struct stack_cache *stack_cache_memory(uint32_t slot);
 
-/* Forgets everything: a hook may have been left in the middle of stack_cache_add. */
+/* Drops everything: a hook may have been abandoned inside stack_cache_add. */
 void stack_cache_forget(struct slot *slot);
 
-/* Remembers the walk that slot->walk holds. The first ones of a thread are not: it has no cache yet. counters: as in the entry. */
+/* Adds the walk in slot->walk. The first walks of a thread are not cached. counters: as in the entry. */
 void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters);
 
-/* Another stack of the row than the last one; NULL: not known. */
+/* Looks for another stack of the row than the last one; NULL: miss. */
 const struct stack_cache_entry *stack_cache_find_other(const struct stack_cache *stack_cache,
 						       struct stack_cache_row *row, uint64_t hash);
 
@@ -81,7 +77,7 @@ static ALWAYS_INLINE uint64_t stack_cache_hash(uintptr_t at, uintptr_t pc)
 	return (at + pc * 3) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* The row of a caller, by its hash; NULL: it has none. */
+/* The row of a caller, by its hash; NULL: none. */
 static ALWAYS_INLINE struct stack_cache_row *stack_cache_row(struct stack_cache *stack_cache,
 							     uint64_t hash, uintptr_t at,
 							     uintptr_t pc)
@@ -95,7 +91,7 @@ static ALWAYS_INLINE struct stack_cache_row *stack_cache_row(struct stack_cache 
 	return row->at == at && row->pc == pc ? row : NULL;
 }
 
-/* Which of the places the stack that is there now belongs to. */
+/* The set of ways for the current stack. */
 static ALWAYS_INLINE uint64_t stack_cache_place(const struct stack_cache_row *row, uint64_t hash,
 						uintptr_t at)
 {
@@ -113,13 +109,13 @@ static ALWAYS_INLINE struct stack_cache_entry *stack_cache_entry(
 	return (struct stack_cache_entry *)(void *)(stack_cache->ring + offset);
 }
 
-/* Whether all words still are where the walk read them. All lie in the range of the stamp. */
+/* True if all words that the walk read are unchanged. They all lie in the range of the stamp. */
 static ALWAYS_INLINE bool stack_cache_holds(const struct stack_cache_entry *entry)
 {
 	const char *end = (const char *)entry + entry->bytes;
 	const uintptr_t *pair = (const uintptr_t *)(const void *)end;
 
-	do { /* innermost first: what changes most is seen first */
+	do { /* innermost first, where changes are most likely */
 		pair -= 8;
 		uintptr_t changed = *(const volatile uintptr_t *)pair[6] ^ pair[7];
 
@@ -132,7 +128,7 @@ static ALWAYS_INLINE bool stack_cache_holds(const struct stack_cache_entry *entr
 	return true;
 }
 
-/* The stack above the hook's caller; NULL: not known. stack_cache: the slot's, or NULL. */
+/* Looks up the stack above the hook's caller; NULL: miss. stack_cache: the slot's, or NULL. */
 static ALWAYS_INLINE const struct stack_cache_entry *stack_cache_find(
 	struct slot *slot, struct stack_cache *stack_cache, const uintptr_t *frame)
 {
@@ -147,7 +143,7 @@ static ALWAYS_INLINE const struct stack_cache_entry *stack_cache_find(
 	if (UNLIKELY(row == NULL || stack_cache->generation !=
 					    __atomic_load_n(&modules_generation, __ATOMIC_RELAXED)))
 		return NULL;
-	/* With the stamp of a range the place is in it. */
+	/* If the range has the row's stamp, it contains `at`. */
 	if (UNLIKELY((row->stamp != range->stamp || !stack_range_fresh(range)) &&
 		     row->stamp != stack_range_of(slot, at)->stamp))
 		return NULL;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The incremental walk: see walk.h for why it is right.
+/* The incremental walk: see walk.h for why it is sound.
  *
- * Owns: the slot's struct walk. Invariant after each walk: frame[], info[] [0, count) are the stack, root first, hash
- * and WALK_NEEDS_FP consistent; check[] is sorted by index. A walk that was cut, that ended where memory could not be
- * read, or that the slow path made leaves stamp 0: nothing of it is used again.
+ * Owns: the slot's struct walk. Invariant after each walk: frame[], info[] [0, count) are the stack, root first, with
+ * consistent hash and WALK_NEEDS_FP; check[] is sorted by index. A walk that was cut, that ended at unreadable memory,
+ * or that the slow path made leaves stamp 0: nothing of it is reused.
  *
- * Most frames are found from sp alone, and for those nothing is done about fp. Where one does need it, the frames
- * inside it say where it was saved last. In code with frame pointers it is followed from frame to frame. */
+ * Most frames are found from sp alone, without tracking fp. If a frame needs fp, the frames inside it tell where it was
+ * saved last. In code with frame pointers, fp is followed from frame to frame. */
 #include "recorder/unwind/walk.h"
 
 #include "recorder/unwind/modules.h"
 #include "recorder/unwind/rules.h"
 
-/* Each frame leads to at most two words to check: where fp was saved, and the word of a realigned frame. */
+/* Each frame adds at most two words to check: where fp was saved, and the word of a realigned frame. */
 static uint32_t checks_limit(uint32_t limit)
 {
 	return 2 * limit + 1;
@@ -45,8 +45,8 @@ static ALWAYS_INLINE uintptr_t word_at(uintptr_t address)
 	return *(const volatile uintptr_t *)address;
 }
 
-/* The newest frame below `from` (towards the root) that the last walk's words no longer lead to; -1 = none. All of them
- * lie in the range that this walk is in, so they can be read. */
+/* The innermost frame below `from` (towards the root) that the stored words no longer lead to; -1 = none. All words lie
+ * in the range of this walk, so they are readable. */
 static ALWAYS_INLINE int newest_change(const struct walk *walk, int from)
 {
 	const struct walk_frame *frame = walk->frame;
@@ -76,12 +76,12 @@ static ALWAYS_INLINE int newest_change(const struct walk *walk, int from)
 	return k;
 }
 
-/* What a walk in progress knows about fp: its value in fresh frame `known`. */
+/* What the walk in progress knows about fp: its value in fresh frame `known`. */
 struct walker {
 	struct walk *walk;
 	struct stack_range *range;
 	uintptr_t fp;
-	/* Where fp was read, and for which fresh frame; 0 = it is the register's, or a word to check already. */
+	/* Where fp was read, and for which fresh frame; 0 = from the register, or already a word to check. */
 	uintptr_t fp_at;
 	uint32_t fp_of;
 	uint32_t known;
@@ -94,7 +94,7 @@ static void add_check(struct walker *walker, uintptr_t at, uintptr_t word, uint3
 		(struct walk_check){ at, word, (int32_t)leads_to };
 }
 
-/* A frame is found through fp: where that was read belongs to the walk. */
+/* Call when a frame depends on fp: the word it was read from becomes part of the walk. */
 static ALWAYS_INLINE void use_fp(struct walker *walker)
 {
 	if (walker->fp_at != 0)
@@ -102,7 +102,7 @@ static ALWAYS_INLINE void use_fp(struct walker *walker)
 	walker->fp_at = 0;
 }
 
-/* Reads the fp that fresh[i] has saved: its caller's, fresh[i + 1]'s. cfa is of fresh[i]. */
+/* Reads the fp that fresh[i] saved: its caller's, fresh[i + 1]'s. cfa: of fresh[i]. */
 static ALWAYS_INLINE bool read_fp(struct walker *walker, uint32_t i, uintptr_t cfa)
 {
 	const struct walk_fresh *frame = &walker->walk->fresh[i];
@@ -118,7 +118,8 @@ static ALWAYS_INLINE bool read_fp(struct walker *walker, uint32_t i, uintptr_t c
 	return true;
 }
 
-/* Finds fp in the frame `at`, which is or would be fresh[c]: what the last frame inside it that saved fp has kept. */
+/* Finds fp in the frame `at`, which is or would be fresh[c]: the value stored
+ * by the outermost frame inside it that saved fp. */
 static NOINLINE bool find_fp(struct walker *walker, uint32_t c, uintptr_t at)
 {
 	const struct walk_fresh *fresh = walker->walk->fresh;
@@ -139,10 +140,10 @@ static ALWAYS_INLINE bool know_fp(struct walker *walker, uint32_t c, uintptr_t a
 	return walker->known == c || find_fp(walker, c, at);
 }
 
-/* What a step from one frame to its caller did. */
+/* Result of a step from a frame to its caller. */
 enum step { STEPPED, ENDED, STOPPED, UNREADABLE, NEEDS_SLOW };
 
-/* From fresh[c], whose rule is not about sp, to the place of its caller's return address. */
+/* Steps from fresh[c], whose rule does not use sp, to the address of its caller's return address. */
 static NOINLINE enum step step_by_fp(struct walker *walker, uint32_t c, uintptr_t *ret_at)
 {
 	struct walk_fresh *now = &walker->walk->fresh[c];
@@ -165,18 +166,18 @@ static NOINLINE enum step step_by_fp(struct walker *walker, uint32_t c, uintptr_
 		cfa = word_at(from);
 		add_check(walker, from, cfa, c + 1);
 	}
-	/* Callers lie above; anything else is another stack, which the slow walk can cross. */
+	/* Callers lie above; anything else is another stack, which only the slow walk can cross. */
 	if (cfa % sizeof(uintptr_t) != 0 || cfa <= now->at + sizeof(uintptr_t) ||
 	    cfa < walker->range->low)
 		return NEEDS_SLOW;
 	*ret_at = cfa - sizeof(uintptr_t);
-	/* Where one function has a frame pointer, its caller mostly has one too. */
+	/* If a function has a frame pointer, its caller usually has one too. */
 	if (rule_fp(now->rule) != 0 && !read_fp(walker, c, cfa))
 		return UNREADABLE;
 	return STEPPED;
 }
 
-/* Takes c fresh frames over, on top of the `base` oldest stored ones. */
+/* Stores c fresh frames on top of the `base` outermost stored ones. */
 static ALWAYS_INLINE uint64_t store_frames(struct walk *walk, uint32_t base, uint32_t c,
 					   uint32_t checks)
 {
@@ -214,12 +215,12 @@ static ALWAYS_INLINE uint64_t store_frames(struct walk *walk, uint32_t base, uin
 	return hash;
 }
 
-/* How a walk that came to no stored frame ends: complete, or with a mark at its root. */
+/* Ends a walk that joined no stored frame: complete, or with a sentinel at its root. */
 static NOINLINE uint64_t finish(struct walker *walker, enum step how, uint32_t c)
 {
 	struct walk *walk = walker->walk;
 
-	/* ld.so begins the process in assembly without unwind information: that is a root, not a gap. */
+	/* ld.so starts the process in assembly without unwind information: that is a root, not a gap. */
 	walk->mark =
 		how == ENDED || modules_is_loader(walk->fresh[c - 1].pc) ? 0 : LIVE_FRAME_STOPPED;
 	walk->checks = 0;
@@ -238,7 +239,7 @@ COLD uint64_t walk_take(struct walk *walk, uint32_t c, uint32_t mark)
 	return store_frames(walk, 0, c, 0);
 }
 
-/* The stored frames [0, j] are the rest of this walk. */
+/* Joins the stored frames [0, j] as the rest of this walk. */
 static ALWAYS_INLINE uint64_t join(struct walker *walker, int j, uint32_t c)
 {
 	struct walk *walk = walker->walk;
@@ -250,8 +251,7 @@ static ALWAYS_INLINE uint64_t join(struct walker *walker, int j, uint32_t c)
 	return store_frames(walk, (uint32_t)j + 1, c, walker->checks);
 }
 
-/* Whether fp in the frame `at`, reached after c fresh ones, is what it was in the stored frame j, as far as it
- * matters. */
+/* True if fp in the frame `at`, reached after c fresh ones, equals that of the stored frame j, or does not matter. */
 static ALWAYS_INLINE bool same_fp(struct walker *walker, int j, uint32_t c, uintptr_t at)
 {
 	const struct walk_info *info = &walker->walk->info[j];
@@ -266,7 +266,7 @@ uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
 	uintptr_t at = (uintptr_t)(frame + 1), pc = frame[1];
 	struct walker walker = { walk, stack_range_of(slot, at), .fp = frame[0] };
 	uint32_t generation = __atomic_load_n(&modules_generation, __ATOMIC_RELAXED);
-	/* The stored frame that may come next, and the fresh one that is being filled. */
+	/* The stored frame that may match next, and the fresh one being filled in. */
 	const struct walk_frame *root = walk->frame, *old = root + walk->count - 1;
 	struct walk_fresh *fresh = walk->fresh;
 	uint32_t c = 0;
@@ -286,7 +286,7 @@ uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
 			old = root + MIN(changed, j - 1); /* too deep to join: go on to the limit */
 		}
 		if (UNLIKELY(c == walk->limit))
-			return walk_take(walk, c, LIVE_FRAME_CUT); /* the innermost frames */
+			return walk_take(walk, c, LIVE_FRAME_CUT); /* keeps the innermost frames */
 		uint64_t rule = rules_get(slot, pc);
 
 		fresh->at = at;
@@ -294,7 +294,7 @@ uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
 		fresh->rule = rule;
 		if (LIKELY(rule_kind(rule) == RULE_SP)) {
 			at += (uintptr_t)rule_cfa(
-				rule); /* sp is one word above, the next address one below */
+				rule); /* sp is one word above, the next return address one below the CFA */
 		} else {
 			enum step how = step_by_fp(&walker, c, &at);
 

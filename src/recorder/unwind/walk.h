@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stack walk: from the hook's caller to the root, with the part that did not change since this thread's last walk
- * taken from there.
+/* The stack walk: from the hook's caller to the root, reusing the part that has not changed since this thread's last walk.
  *
- * Why that is sound: a walk is a function of (pc, sp, fp) and of the words it reads. All words that the last walk
- * read are kept. At a frame which the new walk itself has reached, if place and return address are the old ones (and
- * fp, where an older frame's place depends on it) and every word that the old walk read from there on is unchanged,
- * the rest of the old walk is what a full walk would give. */
+ * Why that is sound: a walk is a function of (pc, sp, fp) and of the words it reads. All words that the last walk read are stored.
+ * If the new walk reaches a frame whose address and return address match a stored one (and fp, if an outer frame depends on it),
+ * and every word that the old walk read from there on is unchanged, the rest of the old walk is what a full walk would yield. */
 #ifndef RECORDER_UNWIND_WALK_H
 #define RECORDER_UNWIND_WALK_H
 
@@ -14,19 +12,18 @@
 
 /* Frames are numbered from the root: 0 is the outermost. */
 struct walk_frame {
-	uintptr_t at, pc; /* where the return address lies, and the return address */
+	uintptr_t at, pc; /* address of the return address, and its value */
 };
 struct walk_info {
-	uint64_t
-		rule; /* with WALK_NEEDS_FP: some frame from here to the root is found through this fp */
+	uint64_t rule; /* with WALK_NEEDS_FP: some frame from here to the root depends on this fp */
 	uint64_t hash; /* of all frames from the root to this one */
-	uint32_t node; /* 0 = not known yet */
+	uint32_t node; /* 0 = not looked up yet */
 	uint32_t
-		counters; /* this slot's counters of the heap site that ends here; 0 = not known yet */
-	uintptr_t fp;	  /* in this frame; only with WALK_NEEDS_FP */
+		counters; /* this slot's heap counters for the stack up to here; 0 = not looked up yet */
+	uintptr_t fp; /* in this frame; only with WALK_NEEDS_FP */
 };
 enum { WALK_NEEDS_FP = 1 << 27 };
-/* A word other than a return address that leads to frame `index`; -1 = behind the root. */
+/* A word other than a return address that frame `index` depends on; -1 = beyond the root. */
 struct walk_check {
 	uintptr_t at, word;
 	int32_t index;
@@ -35,38 +32,38 @@ struct walk_check {
 struct walk_fresh {
 	uintptr_t at, pc;
 	uint64_t rule;
-	uintptr_t fp; /* in this frame, if its rule is about fp */
+	uintptr_t fp; /* in this frame, if its rule uses fp */
 };
 
 struct walk {
-	struct walk_frame *frame; /* frame[-1] lies above every stack */
+	struct walk_frame *frame; /* frame[-1] is above every stack */
 	struct walk_info *info;
-	struct walk_check *check;	/* of the stored walk, by rising index */
-	struct walk_check *fresh_check; /* of the walk in progress: index as in fresh[] */
+	struct walk_check *check;	/* of the stored walk, by ascending index */
+	struct walk_check *fresh_check; /* of the walk in progress; index as in fresh[] */
 	struct walk_fresh *fresh;
 	uint32_t limit, count, checks;
 	uint32_t mark;	     /* enum live_frame_mark at the root; 0 = a complete stack */
 	uint32_t generation; /* of modules_generation */
 	uint32_t stamp;	     /* of the stack range */
-	bool unreadable;     /* it ended where memory could not be read */
+	bool unreadable;     /* it ended at unreadable memory */
 };
 
 uint64_t walk_bytes(uint32_t limit);
-/* Lays the arrays out in memory of walk_bytes(limit), zeroed. */
+/* Lays out the arrays in zeroed memory of walk_bytes(limit). */
 struct walk *walk_place(void *room, uint32_t limit);
 
-/* Walks from the caller of the hook whose frame record (saved fp, return address) is given. Returns the hash of the
- * stack; slot->walk then holds its frames. */
+/* Walks from the caller of the hook whose frame record (saved fp, return address) is given. Returns the hash of the stack;
+ * slot->walk then holds its frames. */
 uint64_t walk_stack(struct slot *slot, const uintptr_t *frame);
 
-/* The same by the full interpreter, for frames whose rules need more than sp and fp: slow_walk.c. */
+/* The same with the full interpreter, for frames whose rules need more than sp and fp: slow_walk.c. */
 uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame);
 
-/* For the slow walk: takes walk->fresh[0, c) as the whole stack, with `mark` at its root, and never uses it again. */
+/* For the slow walk: stores walk->fresh[0, c) as the whole stack, with `mark` at its root; it is never reused. */
 uint64_t walk_take(struct walk *walk, uint32_t c, uint32_t mark);
 
-/* Whether the hook with the record `frame` is still on the running stack, outside of the hook `inner`. Touches no stored walk: may be
- * called while a hook is interrupted. */
+/* True if the hook with the record `frame` is still on the running stack, outside of the hook `inner`. Touches no stored walk: may
+ * be called while a hook is interrupted. */
 bool walk_is_running(struct slot *slot, uintptr_t inner, uintptr_t frame);
 
 static ALWAYS_INLINE uint64_t walk_hash(uint64_t hash, uint32_t frame)

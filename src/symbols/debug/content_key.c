@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hashes of whole files, 5 to 20 GB/s of them, and the way to the files that libdwfl would take: the file itself, or its debug file if it
- * has no DWARF, and dwz's common file of that. Only headers and notes are looked at on the way: unpacking compressed
- * debug information would take longer than all the rest.
+ * Hashes whole files, at 5 to 20 GB/s, and finds the files that libdwfl would use: the file itself, or its debug file if it has no DWARF,
+ * and dwz's common file of that. Reads only headers and notes on the way: decompressing debug information would take longer than all the
+ * rest.
  *
  * No state. Any thread.
  */
@@ -35,7 +35,7 @@ static struct content_key hash_of(const void *data, size_t bytes,
 	return key;
 }
 
-/* Mapped from the file: libelf's own memory of it may have been changed by unpacking. */
+/* Maps the file anew: libelf's copy in memory may have been changed by decompression. */
 static bool hash_file(int fd, const struct content_secret *secret, struct content_key *ret)
 {
 	struct stat st;
@@ -61,14 +61,14 @@ struct content_key content_key_of_path(const char *path, struct span build_id,
 
 bool content_same_build_id(struct span in_file, struct span recorded)
 {
-	/* The recording keeps at most so much of it; more than that is compared as far as kept. */
+	/* The recording keeps at most this much of a build-id; longer ones are compared up to this length. */
 	enum { KEPT_MAX_BYTES = 32 };
 
 	in_file.size = MIN(in_file.size, (size_t)KEPT_MAX_BYTES);
 	return recorded.size == 0 || span_equal(in_file, recorded);
 }
 
-/* An ELF file that is open for as long as the key takes. */
+/* An ELF file, open while the key is computed. */
 struct opened {
 	Elf *elf; /* NULL: none */
 	int fd;
@@ -100,7 +100,7 @@ static bool open_debug_file(const struct debug_search *search, const struct open
 	return begin(ret);
 }
 
-/* False if there should be one and it is not found. */
+/* False if the file refers to a common file that is not found. */
 static bool open_common_file(const struct debug_search *search, const struct opened *debug,
 			     struct opened *ret)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client of debuginfod, by the library that elfutils has for it.
+ * A debuginfod client, through the library of elfutils.
  *
- * It is loaded by name, because it brings libcurl and all its libraries along, which a report should not
- * depend on. Its servers come from the environment, which it reads at each question; we keep the variable
- * out of the environment otherwise (symbolizer.c), or libdwfl would ask on its own, without a deadline.
- * While it waits it calls back about once a second or more often: that is where the deadline is kept.
+ * The library is loaded by dlopen, because it depends on libcurl and all its libraries, which a report
+ * should not need. It reads its servers from the environment at each request; we keep the variable out of
+ * the environment otherwise (symbolizer.c), or libdwfl would query servers itself, without a deadline.
+ * While it waits it calls back at least about once a second, and the callback enforces the deadline.
  */
 #include "symbols/debug/debug_fetch.h"
 
@@ -29,7 +29,7 @@ typedef int progress_function(struct debuginfod_client *client, long done, long 
 struct debug_fetch {
 	char *urls; /* NULL: none */
 	uint64_t left_ms;
-	uint64_t began_ms; /* of the question that is being asked */
+	uint64_t began_ms; /* start of the current request */
 	void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
 	void *context;
 	enum debug_fetch_trouble trouble;
@@ -80,10 +80,10 @@ void debug_fetch_free(struct debug_fetch *fetch)
 	free(fetch);
 }
 
-/* The library hands its client to the callback; there is one question at a time, and this is its asker. */
+/* The callback only gets the library's client; requests are not concurrent, and this is the current one's owner. */
 static struct debug_fetch *asker;
 
-/* Non-zero: give up. */
+/* Non-zero: abort. */
 static int on_progress(struct debuginfod_client *client, long done, long total)
 {
 	struct debug_fetch *f = asker;
@@ -96,7 +96,7 @@ static int on_progress(struct debuginfod_client *client, long done, long total)
 	return now_ms() - f->began_ms >= f->left_ms;
 }
 
-/* A pointer to a function may not be assigned from one to data; its bytes are the same here. */
+/* ISO C does not convert between data and function pointers; their representation is the same here. */
 static bool take_function(void *library, const char *name, void *ret_function)
 {
 	void *found = dlsym(library, name);
@@ -122,7 +122,7 @@ static bool load_library(struct debug_fetch *f)
 	return true;
 }
 
-/* Asks with the servers in the environment for as long as it takes, but not beyond the deadline. */
+/* Sends a request, with the servers in the environment meanwhile; at most until the deadline. */
 static int ask(struct debug_fetch *f, struct span build_id, char **ret_path)
 {
 	f->began_ms = now_ms();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debug information from debuginfod servers. Never by itself: only if somebody asked for it. The library
- * is loaded when the first file is wanted, and what was fetched stays in its own cache. One thread at a
- * time.
+ * Debug information from debuginfod servers. Opt-in: servers are never queried unless the user requests
+ * it. The library is loaded on first use, and fetched files stay in its own cache. Not thread-safe.
  */
 #ifndef SYMBOLS_DEBUG_DEBUG_FETCH_H
 #define SYMBOLS_DEBUG_DEBUG_FETCH_H
@@ -15,9 +14,9 @@
 
 struct debug_fetch_options {
 	bool wanted;
-	const char *urls;     /* as in DEBUGINFOD_URLS; NULL: that variable's */
-	unsigned deadline_ms; /* for everything that is fetched, together; 0: 60 s */
-	/* Called now and then while a file is fetched; total 0: not known. May be NULL. */
+	const char *urls;     /* as in DEBUGINFOD_URLS; NULL: from that variable */
+	unsigned deadline_ms; /* for all requests together; 0: 60 s */
+	/* Called repeatedly while a file is fetched; total 0: unknown. May be NULL. */
 	void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
 	void *context;
 };
@@ -25,9 +24,9 @@ struct debug_fetch_options {
 enum debug_fetch_trouble {
 	DEBUG_FETCH_FINE,
 	DEBUG_FETCH_NO_LIBRARY, /* libdebuginfod is not installed */
-	DEBUG_FETCH_NO_SERVER,	/* no server is named */
-	DEBUG_FETCH_FAILED,	/* a server could not be asked */
-	DEBUG_FETCH_LATE,	/* the deadline has passed: nothing is asked any more */
+	DEBUG_FETCH_NO_SERVER,	/* no server is configured */
+	DEBUG_FETCH_FAILED,	/* a request to a server failed */
+	DEBUG_FETCH_LATE,	/* the deadline has passed: no further requests */
 };
 
 struct debug_fetch;
@@ -36,10 +35,10 @@ struct debug_fetch;
 struct debug_fetch *debug_fetch_new(const struct debug_fetch_options *options);
 void debug_fetch_free(struct debug_fetch *fetch);
 
-/* Path of the debug file for the build-id; the caller's (free). NULL if there is none. */
+/* Path of the debug file for the build-id; owned by the caller (free). NULL if there is none. */
 char *debug_fetch_find(struct debug_fetch *fetch, struct span build_id);
 
-/* The worst that happened so far. That a server does not have a file is no trouble. */
+/* The worst problem so far. A server that lacks a file is not a problem. */
 enum debug_fetch_trouble debug_fetch_trouble(const struct debug_fetch *fetch);
 
 #endif

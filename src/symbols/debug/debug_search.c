@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folders that may hold debug information.
+ * The folders that may contain debug information.
  *
- * The search is as libdwfl's: by build-id, then by .gnu_debuglink, whose file must have the same build-id or else the CRC
- * that the link names. It is our own because libdwfl's opens whatever has the name: it would wait for ever at a pipe,
- * and the names come from files that may be anybody's. We also look for what libdwfl does not: the debug file of a module
- * that is not there any more, and packages of split units.
+ * The search order is that of libdwfl: by build-id, then by .gnu_debuglink, whose file must have the same build-id or
+ * else the CRC in the link. We do not use libdwfl's search because it opens any file of that name: it would block forever
+ * on a pipe, and the names come from untrusted files. We also search for what libdwfl does not: the debug file of a
+ * module that no longer exists, and packages of split units.
  */
 #include "symbols/debug/debug_search.h"
 
@@ -49,7 +49,7 @@ Elf_Scn *elf_section(Elf *elf, const char *wanted)
 	return NULL;
 }
 
-/* The CRC of .gnu_debuglink: that of zlib and Ethernet. */
+/* The CRC-32 of .gnu_debuglink, as in zlib and Ethernet. */
 static uint32_t checksum_of(int fd)
 {
 	uint32_t table[256], crc = UINT32_MAX;
@@ -78,7 +78,7 @@ static bool is_wanted(int fd, const struct debug_wanted *wanted)
 	return same;
 }
 
-/* Takes the path. */
+/* Takes ownership of the path. */
 static int try_file(char *path, const struct debug_wanted *wanted, char **ret_path)
 {
 	AUTO_FREE char *taken = path;
@@ -97,9 +97,9 @@ static char *join3(const char *folder, const char *inner, const char *name)
 	return inside ? path_join(inside, name) : NULL;
 }
 
-/* ---- where it may be ---- */
+/* ---- candidates ---- */
 
-/* Below the folder under the path of its module, or under the end of that path: FOLDER/usr/bin/NAME, FOLDER/bin/NAME, FOLDER/NAME. */
+/* Below the folder by the path of its module, or by any suffix of that path: FOLDER/usr/bin/NAME, FOLDER/bin/NAME, FOLDER/NAME. */
 static int try_below(const char *folder, const char *module_folder,
 		     const struct debug_wanted *wanted, char **ret_path)
 {
@@ -118,7 +118,7 @@ static int try_by_name(const struct debug_search *search, const char *module,
 	int fd = -1;
 
 	for (size_t i = 0; folder && fd < 0 && i < search->folder_count; i++) {
-		/* Folders that the user names come before the module's own, the system's behind it. */
+		/* Order: the user's folders, the module's own, the system's. */
 		if (i + 1 == search->folder_count) {
 			fd = try_file(path_join(folder, wanted->name), wanted, ret_path);
 			if (fd < 0)
@@ -146,7 +146,7 @@ static int try_common(const char *beside, const struct debug_wanted *wanted, cha
 static int try_all_common(const struct debug_search *search, const struct debug_wanted *wanted,
 			  char **ret_path)
 {
-	/* In .build-id the debug file may be a link to where the other one is. */
+	/* In .build-id the debug file may be a symbolic link to the folder of the common file. */
 	AUTO_FREE char *real = realpath(wanted->beside, NULL);
 	int fd = wanted->name[0] == '/' ? try_file(strdup(wanted->name), wanted, ret_path) : -1;
 
@@ -199,7 +199,7 @@ int debug_search_debug_file(const struct debug_search *search, const char *modul
 	return debug_search_open(search, &wanted, ret_path);
 }
 
-/* What libdwfl asks when a module has no DWARF itself. */
+/* libdwfl calls this for a module without DWARF. */
 static int find_debuginfo(Dwfl_Module *module, void **user_data, const char *module_name,
 			  Dwarf_Addr base, const char *path, const char *link, GElf_Word checksum,
 			  char **ret_path)
@@ -211,7 +211,7 @@ static int find_debuginfo(Dwfl_Module *module, void **user_data, const char *mod
 
 	(void)module_name;
 	(void)base;
-	/* With a name and no checksum it wants dwz's common file: symbol_module.c finds that. */
+	/* A name without a checksum is a request for dwz's common file: symbol_module.c finds that. */
 	if (!path || (link && checksum == 0))
 		return -1;
 	int fd = debug_search_debug_file(question->search, path,

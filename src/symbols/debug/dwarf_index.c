@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an address to its unit, function, inline chain and line.
+ * Maps an address to its unit, function, inlined calls and line.
  *
- * libdw finds a function by walking all of its unit for each address. So for a unit that was hit a
- * table is built of the ranges of all its functions. The inline chain is then a walk inside one
- * function.
+ * libdw finds a function by walking its whole unit for each address. So on the first hit in a unit,
+ * a table of the ranges of all its functions is built. Finding the inlined calls is then a walk
+ * inside one function.
  *
- * Invariant: a unit's functions are loaded or its `loaded` is false. Bad DWARF makes names missing,
- * never wrong memory accesses: all reading is libdw's.
+ * Invariant: a unit's functions are loaded, or its `loaded` is false. Bad DWARF makes names
+ * missing, but never causes invalid memory accesses: libdw does all the reading.
  */
 #include "symbols/debug/dwarf_index.h"
 
@@ -29,11 +29,11 @@ enum { TREE_MAX_DEPTH = 128 };
 
 struct unit {
 	bool loaded;
-	/* From here on only once loaded. */
-	Dwarf_Die die;	      /* of the file: has ranges and lines */
-	Dwarf_Die body;	      /* where the functions are: the same, or the split unit's */
-	const char *folder;   /* where it was compiled */
-	uint64_t base;	      /* what libdw did not add to ranges of the body, or 0 */
+	/* The following are valid only if loaded. */
+	Dwarf_Die die;	      /* in the file: has ranges and lines */
+	Dwarf_Die body;	      /* with the functions: the same, or the split unit's */
+	const char *folder;   /* compilation directory */
+	uint64_t base;	      /* base that libdw did not add to ranges of the body, or 0 */
 	struct ranges ranges; /* item = index into functions */
 	struct {
 		Dwarf_Die *at;
@@ -47,7 +47,7 @@ struct dwarf_index {
 	const struct unit_map *map;
 	struct split_package *package; /* may be NULL */
 	struct scope_names *names;
-	struct unit *units; /* as many as the map has */
+	struct unit *units; /* one per unit of the map */
 };
 
 struct dwarf_index *dwarf_index_new(Dwarf *dwarf, const char *file, const struct unit_map *map,
@@ -83,7 +83,7 @@ void dwarf_index_free(struct dwarf_index *index)
 	free(index);
 }
 
-/* Whether a function with code of its own can be below it. */
+/* Whether the DIE may contain a function with code. */
 static bool may_hold_functions(int tag)
 {
 	switch (tag) {
@@ -140,7 +140,7 @@ static bool is_irregular(const char *folder, const char *inner, const char *name
 	return !path || file_is_irregular(path);
 }
 
-/* Whether libdw may look for the split unit: it opens the file itself, and would wait at a pipe of that name. */
+/* Whether libdw may search for the split unit: it opens the file itself, and would block on a pipe of that name. */
 static bool may_look_for_body(const struct dwarf_index *index, struct unit *unit)
 {
 	AUTO_FREE char *folder = path_folder(index->file), *package = NULL;
@@ -149,14 +149,14 @@ static bool may_look_for_body(const struct dwarf_index *index, struct unit *unit
 
 	if (!name)
 		name = string_attribute(&unit->die, DW_AT_GNU_dwo_name);
-	/* Newer ones also open the package. */
+	/* Newer versions of libdw also open the package. */
 	if (!folder || asprintf(&package, "%s.dwp", index->file) < 0)
 		return false;
 	return !name || !(is_irregular(folder, "", name) || file_is_irregular(package) ||
 			  (compiled_in && is_irregular(folder, compiled_in, name)));
 }
 
-/* Finds the split unit of a skeleton: beside the program, where it was compiled, or in the package. */
+/* Finds the split unit of a skeleton: next to the program, in the compilation directory, or in the package. */
 static void load_body(struct dwarf_index *index, struct unit *unit)
 {
 	Dwarf_Die body;
@@ -177,7 +177,7 @@ static void load_body(struct dwarf_index *index, struct unit *unit)
 	}
 }
 
-/* NULL if the file, which was read before, cannot be read any more. */
+/* NULL if the file can no longer be read. */
 static struct unit *load_unit(struct dwarf_index *index, uint32_t number)
 {
 	struct unit *unit = &index->units[number];
@@ -188,7 +188,7 @@ static struct unit *load_unit(struct dwarf_index *index, uint32_t number)
 		return NULL;
 	load_body(index, unit);
 	unit->folder = string_attribute(&unit->die, DW_AT_comp_dir);
-	/* Out of memory: what was found so far is right, the rest has no names. */
+	/* Out of memory: the functions found so far are right, the rest has no names. */
 	(void)collect_functions(unit, &unit->body, 0);
 	ranges_sort(&unit->ranges);
 	unit->loaded = true;
@@ -204,8 +204,8 @@ struct chain {
 };
 
 /*
- * Whether the DIE covers the address. Where the base of ranges was not added, a range is relative if it
- * lies within the function only with it.
+ * Whether the DIE covers the address. If libdw did not add the base to ranges, a range is relative if
+ * it is within the function only after adding it.
  */
 static bool covers(const struct chain *chain, Dwarf_Die *die)
 {
@@ -226,7 +226,7 @@ static bool covers(const struct chain *chain, Dwarf_Die *die)
 	return false;
 }
 
-/* Adds the inlined functions below `parent` that cover the address. True if there was one. */
+/* Adds the inlined calls below `parent` that cover the address. True if there is one. */
 static bool descend(struct chain *chain, Dwarf_Die *parent, unsigned depth)
 {
 	Dwarf_Die die;
@@ -242,7 +242,7 @@ static bool descend(struct chain *chain, Dwarf_Die *parent, unsigned depth)
 			descend(chain, &die, depth + 1);
 			return true;
 		}
-		/* A block that says no range is looked into: its parts may say theirs. */
+		/* Search a block without a range: its children may have ranges. */
 		if (tag == DW_TAG_lexical_block &&
 		    (dwarf_hasattr(&die, DW_AT_low_pc) || dwarf_hasattr(&die, DW_AT_ranges)) &&
 		    !covers(chain, &die))
@@ -267,7 +267,7 @@ static bool unit_mangles(struct unit *unit)
 	}
 }
 
-/* Rust's older mangling ends in a hash, in place of the types that a function was made for: "17h0123456789abcdefE". */
+/* Rust's legacy mangling ends in a hash instead of the generic arguments of a function: "17h0123456789abcdefE". */
 static bool is_rust_legacy(const char *linkage_name)
 {
 	enum { HASH_BYTES = 20 };
@@ -294,7 +294,7 @@ static void set_name(struct dwarf_index *index, struct dwarf_frame *frame, Dwarf
 	frame->name = mangles ? scope_names_find(index->names, die) : dwarf_diename(die);
 }
 
-/* Where an inlined function was called: the location in the frame around it. */
+/* The call site of an inlined function: the source location in the enclosing frame. */
 static void set_call_location(struct dwarf_frame *frame, struct unit *unit, Dwarf_Die *inlined)
 {
 	Dwarf_Attribute attribute;
@@ -306,7 +306,7 @@ static void set_call_location(struct dwarf_frame *frame, struct unit *unit, Dwar
 		frame->line = (uint32_t)value;
 	if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &value) != 0)
 		return;
-	/* clang gives a split unit no files: it means those of the skeleton. */
+	/* clang gives a split unit no file table: the indices refer to the skeleton's. */
 	if (dwarf_getsrcfiles(&unit->body, &files, &count) != 0 &&
 	    dwarf_getsrcfiles(&unit->die, &files, &count) != 0)
 		return;

@@ -2,11 +2,11 @@
 /*
  * A sorted table of a module's functions.
  *
- * libdwfl can answer the same question, but scans the whole symbol table for each address, which is
+ * libdwfl can answer the same query, but scans the whole symbol table for each address, which takes
  * minutes for a large binary with tens of thousands of frames.
  *
- * Aliases (malloc and __libc_malloc) share one range: a global name beats a weak one beats a local
- * one, fewer leading underscores beat more.
+ * Aliases (malloc and __libc_malloc) share one range: a global name takes precedence over a weak
+ * one, and that over a local one; fewer leading underscores are preferred.
  */
 #include "symbols/debug/elf_symbols.h"
 

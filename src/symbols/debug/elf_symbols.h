@@ -17,10 +17,10 @@ struct elf_symbols {
 	} names;
 };
 
-/* Addresses in the table are libdwfl's minus `bias`. An empty table is no error, out of memory is -1. */
+/* Addresses in the table are libdwfl's minus `bias`. An empty table is not an error; -1 if out of memory. */
 int elf_symbols_load(struct elf_symbols *symbols, Dwfl_Module *module, uint64_t bias);
 void elf_symbols_release(struct elf_symbols *symbols);
-/* The function whose own size covers the address, or NULL: the nearest one before it is a guess. */
+/* The function whose size covers the address, or NULL: the nearest preceding one would be a guess. */
 const char *elf_symbols_find(const struct elf_symbols *symbols, uint64_t address);
 
 #endif

@@ -3,11 +3,11 @@
  * /tmp/perf-PID.map: one line "START SIZE NAME" for each piece of code, in hexadecimal; written by
  * V8, the JVM's agents, .NET, LuaJIT, CPython 3.12 and others, and never removed by most of them.
  *
- * So a map may be of an earlier process with the same number. It counts only if it was last written
- * while the process ran; what a runtime writes as it ends may be a little later. And as /tmp is
- * everybody's, it must be a regular file that belongs to the user of the process, or to root.
+ * So a map may be of an earlier process with the same pid. It is used only if it was last written
+ * while the process ran; a runtime may write shortly after its exit is recorded. And since /tmp is
+ * world-writable, it must be a regular file owned by the user of the process, or by root.
  *
- * The file is read whole and not mapped: its writer may cut it at any time.
+ * The file is read, not mapped: its writer may truncate it at any time.
  */
 #include "symbols/debug/perf_map.h"
 
@@ -25,12 +25,12 @@
 
 enum { FILE_MAX_BYTES = 1 << 29 };
 #define AFTER_END_NS UINT64_C(5000000000)
-/* The clock of files moves in ticks, up to 10 ms behind. */
+/* File timestamps advance in ticks and lag by up to 10 ms. */
 #define TICK_NS UINT64_C(10000000)
 
 struct perf_map {
 	struct buffer text;
-	struct ranges ranges; /* item = index into names, rank = the line */
+	struct ranges ranges; /* item = index into names, rank = line number */
 	VECTOR(struct span) names;
 };
 
@@ -66,7 +66,7 @@ static bool read_hex(struct span *line, uint64_t *ret)
 		*ret = *ret << 4 | (uint64_t)digit;
 		*line = span_of(line->data + 1, line->size - 1);
 	}
-	/* A blank must follow. */
+	/* A space must follow. */
 	if (digits == 0 || line->size == 0 || line->data[0] != ' ')
 		return false;
 	while (line->size > 0 && line->data[0] == ' ')
@@ -74,7 +74,7 @@ static bool read_hex(struct span *line, uint64_t *ret)
 	return true;
 }
 
-/* Lines that are none are left out: a runtime may be in the middle of one. */
+/* Malformed lines are skipped: a runtime may be writing one. */
 static bool add_line(struct perf_map *map, struct span line)
 {
 	uint64_t start, size, end;

@@ -2,13 +2,13 @@
 /*
  * Packages of split units, which libdw (before 0.191) does not read.
  *
- * A package is an ELF file whose .debug_cu_index says, by the id of a split unit, which part of each
- * section is its. For a unit that is asked for, an ELF file is made up in memory whose sections *are*
- * those parts (nothing is copied), with the addresses from the program's own .debug_addr, and libdw
- * reads that as if it were a program of one unit. The section names are those of a program and not of
- * a .dwo, because only then does libdw accept the addresses beside the rest.
+ * A package is an ELF file whose .debug_cu_index maps the id of a split unit to its part of each
+ * section. For a requested unit, an ELF file is constructed in memory whose sections *are* those
+ * parts (nothing is copied), with the addresses from the program's own .debug_addr, and libdw reads
+ * that like a program with one unit. The sections are named like those of a program and not of a
+ * .dwo, because libdw accepts .debug_addr only then.
  *
- * The index is read through a cursor: it is input. Owned by one module; one thread at a time.
+ * The index is untrusted input and read through a cursor. Owned by one module; not thread-safe.
  */
 #include "symbols/debug/split_package.h"
 
@@ -26,22 +26,22 @@
 #include "util/files.h"
 #include "util/vector.h"
 
-/* What a column of the index can stand for. */
+/* The sections that a column of the index can refer to. */
 enum part {
 	PART_INFO,
 	PART_ABBREV,
 	PART_LINE,
 	PART_STR_OFFSETS,
 	PART_RNGLISTS,
-	PART_STR,  /* not in the index: whole */
-	PART_ADDR, /* of the program, from its unit's base on */
+	PART_STR,  /* not in the index: the whole section */
+	PART_ADDR, /* from the program, starting at its unit's base */
 	PART_RANGES,
 	PART_COUNT,
 };
 
 static const struct {
 	const char *packed, *plain;
-	uint32_t id_2, id_5; /* in an index of version 2, of version 5 */
+	uint32_t id_2, id_5; /* section ids in index versions 2 and 5 */
 } part_rows[PART_COUNT] = {
 	[PART_INFO] = { ".debug_info.dwo", ".debug_info", 1, 1 },
 	[PART_ABBREV] = { ".debug_abbrev.dwo", ".debug_abbrev", 3, 3 },
@@ -53,15 +53,15 @@ static const struct {
 	[PART_RANGES] = { NULL, ".debug_ranges", 0, 0 },
 };
 
-/* A unit that was asked for. */
+/* A requested unit. */
 struct packed_unit {
 	Elf *elf;
 	Dwarf *dwarf;
 	struct {
 		Elf64_Ehdr header;
-		Elf64_Shdr none; /* section 0: libelf adds to a table, but does not begin one */
+		Elf64_Shdr none; /* section 0: libelf can extend a table but not start one */
 	} image;
-	char *names; /* of the sections */
+	char *names; /* section names */
 };
 
 struct split_package {
@@ -109,7 +109,7 @@ void split_package_free(struct split_package *package)
 	free(package);
 }
 
-/* The contents of the section, or nothing. Compressed ones were unpacked by libdw where it uses them. */
+/* The contents of the section, or nothing. libdw has decompressed those that it uses. */
 static struct span section_of(Elf *elf, const char *wanted)
 {
 	Elf_Scn *scn = elf_section(elf, wanted);
@@ -122,7 +122,7 @@ static bool open_file(struct split_package *package, const char *path)
 {
 	if (file_map_open(&package->map, path, NULL) < 0)
 		return false;
-	void *bytes = (void *)(uintptr_t)package->map.bytes.data; /* libelf reads only */
+	void *bytes = (void *)(uintptr_t)package->map.bytes.data; /* libelf only reads it */
 
 	package->elf = elf_memory(bytes, package->map.bytes.size);
 	if (package->elf)
@@ -140,12 +140,12 @@ static bool open_file(struct split_package *package, const char *path)
 	return true;
 }
 
-/* The parts of the unit's row; false if the index has no such unit, or is damaged. */
+/* The parts in the unit's row; false if the index lacks the unit or is damaged. */
 static bool find_parts(const struct split_package *package, uint64_t id,
 		       struct span parts[PART_COUNT])
 {
 	struct cursor c = cursor_over(package->index);
-	uint32_t version = cursor_u32(&c) & 0xffff; /* in version 5 two bytes and two of padding */
+	uint32_t version = cursor_u32(&c) & 0xffff; /* version 5 has two bytes and two of padding */
 	uint32_t columns = cursor_u32(&c);
 	uint32_t units = cursor_u32(&c);
 	uint32_t slots = cursor_u32(&c);
@@ -158,7 +158,7 @@ static bool find_parts(const struct split_package *package, uint64_t id,
 	    !checked_add(columns_at, (size_t)columns * 4, &offsets_at) ||
 	    !checked_add(offsets_at, (size_t)units * columns * 4, &sizes_at))
 		return false;
-	/* A hash table, but each unit is looked for only once. */
+	/* A hash table, but searched linearly: each unit is looked up only once. */
 	for (uint32_t i = 0; i < slots && row == 0 && !c.failed; i++) {
 		cursor_seek(&c, ids_at + (size_t)i * 8);
 		if (cursor_u64(&c) != id)
@@ -192,7 +192,7 @@ static bool find_parts(const struct split_package *package, uint64_t id,
 	return !c.failed && parts[PART_INFO].size > 0;
 }
 
-/* The program's section from where the skeleton says that its unit's part begins. */
+/* The program's section, starting at the base that the skeleton gives for its unit. */
 static struct span based_section(Dwarf_Die *skeleton, Elf *elf, const char *name,
 				 const unsigned *attributes, size_t count)
 {
@@ -240,7 +240,7 @@ static bool add_section(Elf *elf, struct span bytes, size_t name, unsigned type)
 	return gelf_update_shdr(scn, &header) != 0;
 }
 
-/* An ELF file of the parts, that exists in libelf's tables only. */
+/* Builds an ELF file of the parts that exists only in libelf's tables. */
 static bool make_elf(struct packed_unit *unit, const struct span parts[PART_COUNT])
 {
 	struct buffer names = BUFFER_INIT;

@@ -11,16 +11,16 @@
 struct split_package;
 
 /*
- * The first of the files that is a package; none is opened before the first question. The paths must
+ * Uses the first of the files that is a package; opens none before the first lookup. The paths must
  * outlive it. NULL if out of memory.
  */
 struct split_package *split_package_new(char *const *paths, size_t count);
 void split_package_free(struct split_package *package);
 
 /*
- * The unit that belongs to the skeleton; to be asked once for each. False if the package does not have
- * it. *ret_body lives as long as the package. Ranges in it that are relative to the unit's base are not based: libdw
- * knows no skeleton for it.
+ * Finds the unit that belongs to the skeleton; call once per skeleton. False if the package lacks it. *ret_body
+ * lives as long as the package. Its ranges that are relative to the unit's base lack the base: libdw knows no
+ * skeleton for the unit.
  */
 bool split_package_find(struct split_package *package, Dwarf_CU *skeleton, Dwarf_Die *ret_body);
 

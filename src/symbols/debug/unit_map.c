@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ranges of all units of a module. .debug_aranges would say the same in less time, but clang and
- * rustc do not write it.
+ * The ranges of all units of a module. .debug_aranges would have them with less work, but clang and
+ * rustc do not emit it.
  */
 #include "symbols/debug/unit_map.h"
 
@@ -15,7 +15,7 @@ bool die_ranges_add(struct ranges *ranges, Dwarf_Die *die, uint32_t item)
 	ptrdiff_t offset = 0;
 
 	while ((offset = dwarf_ranges(die, offset, &base, &low, &high)) > 0)
-		/* Code that the linker threw away keeps its ranges, from address 0. */
+		/* Code that the linker discarded keeps its ranges, starting at address 0. */
 		if (low != 0 && !ranges_add(ranges, low, high, item, 0))
 			return false;
 	return true;

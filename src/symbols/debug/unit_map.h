@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which unit of a module's DWARF covers an address. Made once, then only read: any number of threads
- * may ask, each with a libdw handle of its own.
+ * Which unit of a module's DWARF covers an address. Immutable once built: any number of threads may
+ * query it, each with its own libdw handle.
  */
 #ifndef SYMBOLS_DEBUG_UNIT_MAP_H
 #define SYMBOLS_DEBUG_UNIT_MAP_H
@@ -17,10 +17,10 @@
 struct unit_map {
 	struct ranges ranges; /* item = index into units */
 	struct {
-		Dwarf_Off *at; /* of the unit's DIE */
+		Dwarf_Off *at; /* offset of the unit's DIE */
 		size_t count, capacity;
 	} units;
-	bool has_split_units; /* of some there is only a skeleton: the rest is in other files */
+	bool has_split_units; /* some units are only skeletons: the rest is in other files */
 };
 
 /* False if out of memory. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Demangling by libiberty, which gcc, gdb and perf use too: its output is what people know.
+ * Demangling by libiberty, which gcc, gdb and perf use too, so its output is familiar.
  *
- * Names come from other people's binaries. libiberty limits its own recursion; we limit the length,
+ * Names come from untrusted binaries. libiberty limits its own recursion; we limit the length,
  * because the output of a crafted name can be exponentially longer than the name.
  */
 #include "symbols/names/demangle.h"
@@ -16,12 +16,12 @@ enum { MANGLED_MAX_BYTES = 32 * 1024 };
 
 char *demangle(const char *linkage_name)
 {
-	/* Everything that can be mangled begins so; all of C is spared the work. */
+	/* All mangled names start like this; saves the work for C. */
 	if (strncmp(linkage_name, "_Z", 2) != 0 && strncmp(linkage_name, "_R", 2) != 0)
 		return NULL;
 	if (strnlen(linkage_name, MANGLED_MAX_BYTES) == MANGLED_MAX_BYTES)
 		return NULL;
-	/* AUTO tries Rust first, which knows its legacy names by their hash; without VERBOSE the
-	 * hash is dropped and std::string is not spelled out. */
+	/* AUTO tries Rust first, which recognizes legacy names by their hash; without VERBOSE the
+	 * hash is dropped and std::string is not expanded. */
 	return cplus_demangle(linkage_name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of one module, in a file that is mapped and searched as it is.
+ * The name cache of one module, in a file that is mapped and searched in place.
  *
  *	magic, version, 4 bytes of padding, content key, counts, checksum of all the rest
  *	entries   {address, first frame, number of frames}, by address
  *	frames    {name, arguments, file, line, flags}; texts as offsets, 0 = none
- *	texts     each ended by a NUL; the first is empty
+ *	texts     NUL-terminated; the first is empty
  *
- * It is a cache: whatever is wrong with it (another version, a wrong checksum, a number that points
- * outside) makes names unknown, never wrong memory accesses, and the next save replaces it. A reader has
- * the old file or the new one, as it is replaced by renaming. Only files and folders of our own are
- * trusted: names of somebody else's making would be believed.
+ * It is a cache: any defect (another version, a wrong checksum, an offset out of bounds) makes names
+ * unknown but never causes invalid memory accesses, and the next save replaces it. Files are replaced by
+ * renaming, so a reader sees either the old or the new one. Only files and folders that we own are
+ * trusted, because others could plant wrong names.
  */
 #include "symbols/names/name_store.h"
 
@@ -40,7 +40,7 @@ enum {
 	CHECKSUM_AT = 44,
 	HEAD_BYTES = 52,
 	FLAG_INLINED = 1,
-	/* Larger than that the old entries are dropped. */
+	/* Above this size, old entries are dropped. */
 	FILE_MAX_BYTES = 128 << 20,
 	USED_AGAIN_SECONDS = 3600,
 };
@@ -50,7 +50,7 @@ static const char suffix[] = ".names";
 static const char secret_name[] = "secret";
 
 struct name_store {
-	struct file_map map; /* empty if somebody else has the bytes */
+	struct file_map map; /* empty if the caller owns the bytes */
 	struct span entries, frames, texts;
 	size_t entry_count;
 };
@@ -74,7 +74,7 @@ static bool is_ours(const char *path)
 	       (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/* Of all but itself. Pre: the head is whole. */
+/* The checksum of all but itself. Pre: the header is complete. */
 static uint64_t checksum(struct span file)
 {
 	uint64_t head = XXH64(file.data, CHECKSUM_AT, VERSION);
@@ -103,7 +103,7 @@ static bool read_head(struct name_store *store, struct span file, const struct c
 	       (texts == 0 || store->texts.data[texts - 1] == 0);
 }
 
-/* Marks the file as used, so that others are removed first. */
+/* Updates the file's time of use, so that others are evicted first. */
 static void touch(const char *path)
 {
 	struct stat status;
@@ -166,7 +166,7 @@ static struct entry entry_at(const struct name_store *store, size_t index)
 	return c.failed ? (struct entry){ 0 } : e;
 }
 
-/* NULL for none. Every text ends, because the last one does. */
+/* NULL for none. Every text is terminated, because the last one is. */
 static const char *text_at(const struct name_store *store, uint32_t offset)
 {
 	if (offset == 0 || offset >= store->texts.size)
@@ -211,7 +211,7 @@ bool name_store_find(const struct name_store *store, uint64_t address, struct dw
 	return false;
 }
 
-/* A store that is being made. */
+/* A cache file under construction. */
 struct writer {
 	struct buffer entries, frames;
 	struct texts texts;
@@ -337,7 +337,7 @@ static int compare_ages(const void *left, const void *right)
 	return (a->used.tv_nsec > b->used.tv_nsec) - (a->used.tv_nsec < b->used.tv_nsec);
 }
 
-/* Removes the files that were not used for longest, until the rest is within the limit. */
+/* Evicts the least recently used files until the rest is within the limit. */
 static void prune(const char *folder, uint64_t limit_bytes)
 {
 	VECTOR(struct kept_file) files = { 0 };
@@ -369,7 +369,7 @@ static void prune(const char *folder, uint64_t limit_bytes)
 		closedir(dir);
 }
 
-/* mkdir -p; whether it is there and ours shows afterwards. */
+/* mkdir -p; callers check afterwards that it exists and is ours. */
 static void make_folder(const char *folder)
 {
 	AUTO_FREE char *path = strdup(folder);
@@ -408,7 +408,7 @@ int name_store_save(const char *folder, const struct content_key *name,
 	return status;
 }
 
-/* Whether the file has one, and is nobody else's to read. */
+/* Reads the secret, if the file has one and nobody else can read it. */
 static bool read_secret(const char *path, struct content_secret *ret)
 {
 	struct stat status;

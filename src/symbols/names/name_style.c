@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Short names, by one pass over the text that the demangler made.
+ * Shortens names in one pass over the demangler's output.
  *
- * This is no parser of C++: it knows brackets, operators and where a component of a path begins. What it
- * does not understand (a function that returns a pointer to a function) is left as it was. Names come
- * from other people's binaries: nothing here recurses, and every step moves forward.
+ * This is not a C++ parser: it knows brackets, operators and where a path component begins. Anything
+ * else (such as a function that returns a pointer to a function) is left unchanged. Names come from
+ * untrusted binaries: nothing here recurses, and every step advances.
  *
  *	void Box<int>::each<main::{lambda(int)#1}>(main::{lambda(int)#1}&&)   Box<...>::each<...>
  *	<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop                 unchanged but for Vec<...>
@@ -22,8 +22,8 @@
 struct shortener {
 	const char *at;
 	struct buffer out;
-	size_t braces; /* {lambda(int)#1} */
-	size_t quotes; /* of Rust: <Type as Trait> at the beginning of a path */
+	size_t braces; /* nesting of {lambda(int)#1} */
+	size_t quotes; /* Rust: nesting of <Type as Trait> at the start of a path */
 	bool strange;  /* not understood */
 };
 
@@ -44,7 +44,7 @@ static bool ends(const struct buffer *out, const char *with)
 	return out->size >= length && memcmp(out->data + out->size - length, with, length) == 0;
 }
 
-/* Behind an arrow or an operator whose signs look like brackets; `at` itself if there is none. */
+/* Skips an arrow or an operator whose characters look like brackets; returns `at` if there is none. */
 static const char *behind_signs(const char *at)
 {
 	if (starts(at, "->"))
@@ -55,7 +55,7 @@ static const char *behind_signs(const char *at)
 	return at + strspn(at, *at == '<' ? "<=>" : ">=");
 }
 
-/* Behind the bracket that closes the one at `at`; the end of the text if none does. */
+/* Skips to after the bracket that closes the one at `at`; to the end of the text if it is unclosed. */
 static const char *behind_bracket(const char *at)
 {
 	size_t depth = 0;
@@ -76,7 +76,7 @@ static const char *behind_bracket(const char *at)
 	return at;
 }
 
-/* "operator" and what it is an operator of, up to its parameters. */
+/* Copies "operator" and its symbol or type, up to its parameters. */
 static void copy_operator(struct shortener *s)
 {
 	static const char *const signs[] = { "()", "[]", "<=>", "<<=", ">>=", "->*", "<<",
@@ -92,12 +92,12 @@ static void copy_operator(struct shortener *s)
 				s->at++;
 			return;
 		}
-	/* new, delete[], a conversion, a literal, or a sign that is no bracket */
+	/* new, delete[], a conversion, a literal, or a symbol that is not a bracket */
 	while (*s->at && *s->at != '(' && *s->at != '<')
 		buffer_char(&s->out, *s->at++);
 }
 
-/* Parameters: false if they are the end of the name. */
+/* Skips parameters: false if they end the name. */
 static bool skip_parameters(struct shortener *s)
 {
 	static const char unnamed[] = "(anonymous namespace)";
@@ -107,7 +107,7 @@ static bool skip_parameters(struct shortener *s)
 		s->at += sizeof unnamed - 1;
 		return true;
 	}
-	if (s->quotes) { /* a tuple, or a function's type: <(A, B) as Trait> */
+	if (s->quotes) { /* a tuple or a function type: <(A, B) as Trait> */
 		buffer_char(&s->out, *s->at++);
 		return true;
 	}
@@ -151,7 +151,7 @@ static void open_angle(struct shortener *s)
 	s->at = rest;
 }
 
-/* A blank: what was before it, if outside of all brackets, was a return type or words about the name. */
+/* A space: outside of all brackets, the text before it was a return type or a qualifier. */
 static bool pass_blank(struct shortener *s)
 {
 	if (starts(s->at, " [clone"))
@@ -164,7 +164,7 @@ static bool pass_blank(struct shortener *s)
 	return true;
 }
 
-/* Takes one step; false at the end of the name. */
+/* Processes one token; false at the end of the name. */
 static bool step(struct shortener *s)
 {
 	bool new_word = s->out.size == 0 || !is_word((char)s->out.data[s->out.size - 1]);
@@ -185,7 +185,7 @@ static bool step(struct shortener *s)
 		return true;
 	case ' ':
 		return pass_blank(s);
-	case '-': /* an arrow is not the end of a quote: <fn() -> T as Trait> */
+	case '-': /* an arrow does not close a quote: <fn() -> T as Trait> */
 		if (s->at[1] == '>')
 			buffer_char(&s->out, *s->at++);
 		break;
@@ -210,7 +210,7 @@ static bool step(struct shortener *s)
 	return true;
 }
 
-/* What gcc and clang append to a function of which they made another: f.isra.0, f.cold, f.llvm.123 */
+/* Suffixes that gcc and clang append to clones of a function: f.isra.0, f.cold, f.llvm.123 */
 static void cut_clones(struct buffer *name)
 {
 	static const char *const marks[] = { ".cold",	    ".isra.",	  ".part.",

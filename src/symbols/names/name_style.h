@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of a function's name is shown. */
+/* Styles of function names. */
 #ifndef SYMBOLS_NAMES_NAME_STYLE_H
 #define SYMBOLS_NAMES_NAME_STYLE_H
 
 enum name_style {
 	NAMES_FULL,  /* demangled: std::vector<int, std::allocator<int> >::push_back(int const&) */
 	NAMES_SHORT, /* without arguments: std::vector<...>::push_back */
-	NAMES_RAW,   /* as the linker has it: _ZNSt6vectorIiSaIiEE9push_backERKi */
+	NAMES_RAW,   /* linkage name: _ZNSt6vectorIiSaIiEE9push_backERKi */
 };
 
 /*
- * The short form of a demangled C++ or Rust name: template arguments folded; parameters, return type,
- * clones ("[clone .cold]", ".isra.0") and ABI tags dropped. The caller's (free). NULL if out of memory.
+ * The short form of a demangled C++ or Rust name: template arguments are folded; parameters, return
+ * type, clone suffixes ("[clone .cold]", ".isra.0") and ABI tags dropped. Owned by the caller (free).
+ * NULL if out of memory.
  */
 char *name_shorten(const char *full);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Qualified names from the place of a declaration in the tree.
+ * Qualified names from the position of a declaration in the DIE tree.
  *
- * A DIE does not know its parent, and libdw finds it by walking the unit from its start: a
- * millisecond for each name in a unit of C++. But DIEs are laid out in the order of the tree, so that a
- * function is in the last scope of a level that begins before it. So the scopes of a level are listed
- * when a function is first looked for there, and the way down is then one binary search per level. With
- * LTO the declaration is in another unit than the code: the unit that counts is the declaration's.
+ * A DIE has no link to its parent, and libdw finds it by walking the unit from its start: a millisecond
+ * per name in a C++ unit. But DIEs are laid out in tree order, so a function is in the last scope of a
+ * level that begins before it. So the scopes of a level are listed on the first lookup there, and the
+ * way down is then one binary search per level. With LTO the declaration may be in another unit than
+ * the code: the declaration's unit is used.
  *
- * Invariant: the children of a listed scope ascend by address, and are all that can hold a function.
+ * Invariant: the children of a listed scope are sorted by address, and include all that can contain a
+ * function.
  */
 #include "symbols/names/scope_names.h"
 
@@ -113,7 +114,7 @@ static struct scope *unit_of(struct scope_names *names, Dwarf_Die *function)
 	return *slot;
 }
 
-/* Whether it is a function, or can hold one. */
+/* Whether the tag is a function, or can contain one. */
 static bool is_scope(int tag)
 {
 	switch (tag) {
@@ -130,7 +131,7 @@ static bool is_scope(int tag)
 	}
 }
 
-/* Lists what is directly in the scope. Out of memory leaves it empty. */
+/* Lists the direct children of the scope. Out of memory leaves it empty. */
 static void list_children(struct scope_names *names, struct scope *scope)
 {
 	Dwarf_Die die;
@@ -170,7 +171,7 @@ static struct scope *child_at(struct scope *scope, const void *address)
 	return low > 0 ? &scope->children[low - 1] : NULL;
 }
 
-/* A type without a name that can be called is what became of a lambda. */
+/* An unnamed callable type is a lambda. */
 static bool is_lambda(struct scope_names *names, struct scope *type)
 {
 	if (!type->listed)
@@ -184,7 +185,7 @@ static bool is_lambda(struct scope_names *names, struct scope *type)
 	return false;
 }
 
-/* Appends "scope::", if the scope has a name in the language. */
+/* Appends "scope::", if the scope has a name in the source language. */
 static void append_scope(struct scope_names *names, struct scope *scope)
 {
 	const char *name = dwarf_diename(&scope->die);
@@ -209,7 +210,7 @@ static void append_scope(struct scope_names *names, struct scope *scope)
 	}
 }
 
-/* Puts the scopes around the function into the text; false if it is not found. */
+/* Appends the scopes that enclose the function to the text; false if it is not found. */
 static bool append_scopes(struct scope_names *names, struct scope *unit, const void *function)
 {
 	struct scope *at = unit;
@@ -227,7 +228,7 @@ static bool append_scopes(struct scope_names *names, struct scope *unit, const v
 	return false;
 }
 
-/* The declaration, or the abstract instance, whose place in the tree tells the scopes. */
+/* The declaration, or the abstract instance, whose position in the tree determines the scopes. */
 static void origin_of(Dwarf_Die *die, Dwarf_Die *ret)
 {
 	static const unsigned links[] = { DW_AT_abstract_origin, DW_AT_specification };

@@ -262,7 +262,7 @@ def test_source_is_taken_from_the_project_alone(scratch, heapgauge, clean_env, r
         assert bundled.returncode == 0, bundled.stderr
         inside = unpack((scratch / "out.hg").read_bytes())
         found = b"line of the project 3" in inside, b"secret line 3" in inside
-        assert ("outside of the project" in bundled.stderr) == (not all(found))
+        assert ("outside the project" in bundled.stderr) == (not all(found))
         return found
 
     assert taken(project / "build") == (True, False)  # the repository around
@@ -387,7 +387,7 @@ def test_a_process_that_claims_40_gib_costs_what_it_holds(how, build, bounded):
         assert pid in shown
         _, said = bounded("report", "--pid", pid, "--no-symbols", status=(0, 1))
         if "opened" in how:
-            assert "it says that it holds" in said and "it is damaged" in said
+            assert "it claims to hold" in said and "it is damaged" in said
         held = re.search(r"RssShmem:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())
         assert int(held[1]) < 64 << 10
     finally:

@@ -75,7 +75,7 @@ def test_record_runs_the_program_by_itself_and_says_so(looks, record):
     done = record([looks, "first"], env=OFF)
     assert (done.returncode, done.stdout) == (7, ALL.format("alone"))
     assert done.stderr == (
-        f"heapgauge: nothing is recorded, because HEAPGAUGE_DISABLE is set: {looks} runs by itself. Unset it to record.\n"
+        f"heapgauge: nothing is recorded, because HEAPGAUGE_DISABLE is set: {looks} runs without the recorder. Unset it to record.\n"
     )
     assert not done.path.exists()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a sampled recording says, beside an exact one of the same program: calls and bytes equal to the truth, and the stated interval of
-a site holds it in 95 of 100 cases.
+a site holds it at 95 % confidence.
 
 Short: two programs, few runs. HEAPGAUGE_LONG=1: 60 runs of each program; prints the figures that docs/estimates.md has.
 """

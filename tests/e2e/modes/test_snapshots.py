@@ -83,7 +83,7 @@ def test_a_snapshot_is_what_was_live_when_it_was_asked_for(scratch, record, repo
 def test_a_name_that_is_not_there_is_said(scratch, record, heapgauge):
     run = record([compile_c(scratch, "trail", MEMTRAIL, f"-I{INCLUDE}")])
     done = subprocess.run([heapgauge, "report", run.path, "--at", "snap:nowhere"], capture_output=True, text=True, check=False)
-    assert done.returncode != 0 and "no snapshot 'nowhere'" in done.stderr
+    assert done.returncode != 0 and "no snapshot is named 'nowhere'" in done.stderr
 
 
 def test_what_the_limit_leaves_out_is_counted_in_words(scratch, record, heapgauge):

@@ -156,10 +156,10 @@ def test_what_one_stack_holds_and_how_it_grows(how, watch, report_json):
     assert "live>2GiB" not in names
     first = report_json(run.path, "sites", "--cost", "live", "--at", "snap:site>50MiB#1")["sites"][0]
     assert first["stack"][0]["function"] == "grow"
-    told = [line for line in run.said if "is judged by estimates" in line]
+    told = [line for line in run.said if "is checked against estimates" in line]
     assert len(told) == ("sampled" in how)
     if told:
-        assert told[0] == "heapgauge: live>2GiB is judged by estimates: one block in 16.0 KiB is recorded\n"
+        assert told[0] == "heapgauge: live>2GiB is checked against estimates: one block per 16.0 KiB is recorded\n"
 
 
 def test_slow_growth_is_none(watch, report_json):
@@ -310,7 +310,7 @@ def test_a_kernel_without_pressure(heapgauge, scratch, clean_env):
         ["unshare", "--mount", "sh", "-c", hide, "-", heapgauge, "record", "--on", "pressure>5%", "--", "true"],
         env=clean_env, cwd=scratch, capture_output=True, text=True, check=False,
     )
-    assert done.returncode == 125 and "pressure>5% cannot be judged here" in done.stderr, done.stderr
+    assert done.returncode == 125 and "pressure>5% cannot be checked here" in done.stderr, done.stderr
 
 
 @as_root
@@ -321,7 +321,7 @@ def test_a_limit_that_is_not_there_is_said(heapgauge, scratch, clean_env):
         ["unshare", "--mount", "sh", "-c", hide, "-", heapgauge, "record", "-o", "run.hg", "--on", "cgroup>90%", "--", "true"],
         env=clean_env, cwd=scratch, capture_output=True, text=True, check=False,
     )
-    assert done.returncode == 0 and "cgroup>90% will not come true as things are" in done.stderr, done.stderr
+    assert done.returncode == 0 and "cgroup>90% cannot become true here" in done.stderr, done.stderr
 
 
 # ---- what does not go together ----
@@ -329,16 +329,16 @@ def test_a_limit_that_is_not_there_is_said(heapgauge, scratch, clean_env):
 
 def test_options_that_a_running_process_cannot_take(heapgauge, clean_env, scratch):
     for words, message in (
-        (["--children", "none"], "--children does not go with --pid"),
-        (["--ranks", "0"], "--ranks does not go with --pid"),
+        (["--children", "none"], "--children cannot be combined with --pid"),
+        (["--ranks", "0"], "--ranks cannot be combined with --pid"),
         (["--depth", "5"], "HEAPGAUGE_DEPTH"),
         (["--budget", "64MiB"], "HEAPGAUGE_BUDGET"),
-        (["--interval", "64KiB"], "--interval goes with --mode sample"),
-        (["--mode", "sample", "--stacks-from", "64"], "--stacks-from and --stacks-to go with --mode exact"),
-        (["--mode", "tags", "--stacks-to", "64"], "--stacks-from and --stacks-to go with --mode exact"),
-        (["--write-limit", "3"], "--write-limit goes with --write-on"),
+        (["--interval", "64KiB"], "--interval requires --mode sample"),
+        (["--mode", "sample", "--stacks-from", "64"], "--stacks-from and --stacks-to require --mode exact"),
+        (["--mode", "tags", "--stacks-to", "64"], "--stacks-from and --stacks-to require --mode exact"),
+        (["--write-limit", "3"], "--write-limit requires --write-on"),
         (["--write-limit", "0", "--write-on", "live>1"], "--write-limit takes 1 to"),
-        (["--write-on", "growth>5MiB"], "'growth>5MiB' is no condition"),
+        (["--write-on", "growth>5MiB"], "'growth>5MiB' is not a condition"),
     ):
         done = subprocess.run([heapgauge, "record", "--pid", "1", *words], env=clean_env, cwd=scratch, capture_output=True, text=True)
         assert done.returncode == 2 and message in done.stderr, done.stderr

@@ -170,7 +170,7 @@ def test_top_lists_are_the_heaviest_sites(scene, report, title, cost, key):
 def test_a_site_is_called_after_the_frame_that_the_terminal_names(scene, command):
     text = command("report", "new.hg", "--view", "sites", "--cost", "total", "--kind", "heap", "--limit", "5", "--names", "full")
     for row in scene("sites")["rows"][:5]:
-        name = row["Asked for by"]["text"]
+        name = row["Requested by"]["text"]
         assert re.sub(r"(lib\w+\.so.*|sqlite3)$", "", name) in text
 
 
@@ -180,7 +180,7 @@ def test_sites_are_those_of_the_report(scene, report):
     columns = {"Total": "total_bytes", "At peak": "peak_bytes", "At end": "not_freed_bytes", "Calls": "calls", "Temporary": "temporary_calls"}
     for row, site in zip(rows, sites, strict=True):
         assert {key: digits(row[title]) for title, key in columns.items()} == {key: site[key] for key in columns.values()}
-        assert row["Asked for by"]["title"].split("\n")[0] == site["stack"][0]["function"]
+        assert row["Requested by"]["title"].split("\n")[0] == site["stack"][0]["function"]
 
 
 def test_groups_are_those_of_the_report(scene, report):
@@ -498,8 +498,8 @@ def test_the_saved_page_opens_from_disk(scene, report):
 
 def test_troubles_are_said_in_words(scene):
     troubles = scene("troubles")
-    assert "is no regular expression" in troubles["broken"]
-    assert "Start it again" in troubles["gone"]
+    assert "is not a regular expression" in troubles["broken"]
+    assert "Restart it" in troubles["gone"]
 
 
 # ---- estimates ----
@@ -565,13 +565,13 @@ def test_tags_are_a_tree_with_self_and_total(scene, report):
     seen = scene("tags")
     tags = report("tags", "--cost", "total", file="tagged.hg")["tags"]
     columns = {
-        "Total": "value", "Itself": "self", "Calls": "calls", "At peak": "peak_bytes", "At end": "not_freed_bytes",
+        "Total": "value", "Self": "self", "Calls": "calls", "At peak": "peak_bytes", "At end": "not_freed_bytes",
     }  # fmt: skip
     for row, tag in zip(seen["rows"], tags, strict=True):
         assert {title: digits(row[title]) for title in columns} == {title: tag[key] for title, key in columns.items()}
         assert row["Tag"]["title"] == (tag["tag"] or "")
         if tag["visits"]:
-            assert digits(row["Visits"]) == tag["visits"] and digits(row["For each visit"]) == tag["bytes_per_visit"]
+            assert digits(row["Visits"]) == tag["visits"] and digits(row["Per visit"]) == tag["bytes_per_visit"]
     deeper = [a["depth"] < b["depth"] for a, b in zip(tags, tags[1:])] + [False]
     assert seen["levels"] == [[str(tag["depth"]), "true" if inner else None] for tag, inner in zip(tags, deeper)]
     # Shut, the first tag hides what is inside it.

@@ -28,7 +28,7 @@ HEADINGS = {
     "start": "Start here", "flame": "Flame", "sites": "Sites", "tree": "Tree", "source": "Source", "time": "Time", "sizes": "Sizes",
     "threads": "Threads", "tags": "Tags", "compare": "Compare", "run": "Run",
 }  # fmt: skip
-FILTERS = ["focus", "ignore", "module", "not-module", "pool", "tag", "label", "thread", "process", "min-size", "max-size", "kind"]
+FILTERS = ["focus", "ignore", "module", "not-module", "pool", "tag", "label", "language", "thread", "process", "min-size", "max-size", "kind"]
 LABELS = {
     "focus": "function or file", "ignore": "not function or file", "not-module": "not module", "min-size": "at least", "max-size": "at most",
 }  # fmt: skip
@@ -207,7 +207,7 @@ TABLES = {
     "Sizes": {"Calls": "calls", "Total": "total_bytes"},
     "Sites by short lives": {"Within 1 ms": "short_lived_frees", "Freed": "frees", "Left": "not_freed_blocks"},
     "Sites by copied bytes": {"Copied": "copied_bytes", "Own max": "max_bytes"},
-    "Tags": {"Itself": "self", "Calls": "calls"},
+    "Tags": {"Self": "self", "Calls": "calls"},
     "Pools": {"Live at the end": "live_bytes", "Calls": "calls"},
 }
 
@@ -219,7 +219,7 @@ def keys_of(grid, question):
     moment = {"peak": f"peak_{unit}", "leaked": f"leaked_{unit}", "live": f"live_{unit}", "grown": f"live_{unit}"}
     grouped = f"live_{unit}" if cost in moment else COSTS.get(cost, cost)
     if label == "Call tree":
-        return {heads[0]: grouped, "Itself": "self"}
+        return {heads[0]: grouped, "Self": "self"}
     if label == "Functions with source":
         return {"With callees": grouped, "Self": "self"}
     if label == "Labels" or (label == "Sites" and question.first("by")):

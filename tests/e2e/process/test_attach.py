@@ -266,7 +266,7 @@ def test_beside_a_collector(heapgauge, scratch, clean_env, attach, report_json):
         assert recorder.returncode == 0, recorder.err
         with attach(run.target, "--mode", "sample") as refused:
             refused.wait(WAIT_SECONDS)
-        assert refused.returncode == 125 and "is that of the 'heapgauge record' which runs it" in refused.err
+        assert refused.returncode == 125 and "is set by the 'heapgauge record' that runs it" in refused.err
         assert report_json(recorder.path)["processes"][0]["calls"] == 2000
     first = report_json(scratch / "first.hg")["processes"][0]
     assert (first["calls"], first["mode"], losses(first)) == (2000, "exact", {})
@@ -275,8 +275,8 @@ def test_beside_a_collector(heapgauge, scratch, clean_env, attach, report_json):
 def test_what_cannot_be_taken_over(heapgauge, clean_env, scratch):
     for words, status, message in (
         ([str(os.getpid())], 125, "is not recorded"),
-        (["4194000"], 125, "there is no process"),
-        (["0"], 2, "number of a process"),
+        (["4194000"], 125, "process 4194000 does not exist"),
+        (["0"], 2, "takes a process id"),
         (["1", "true"], 2, "not both"),
     ):
         done = subprocess.run([heapgauge, "record", "--pid", *words], env=clean_env, cwd=scratch, capture_output=True, text=True)
@@ -307,7 +307,7 @@ def test_one_whose_file_is_removed_goes_on(build, scratch, clean_env, attach, re
 
 def test_it_can_be_asked_for_snapshots(keeper, attach, heapgauge, clean_env, report_json):
     said = snap(heapgauge, clean_env, keeper.target, "nobody", status=1)
-    assert f"a snapshot needs 'heapgauge record --pid {keeper.target}'" in said
+    assert f"a snapshot needs a running 'heapgauge record --pid {keeper.target}'" in said
     with attach(keeper.target) as recorder:
         snap(heapgauge, clean_env, keeper.target, "first")
         until_snapshot()

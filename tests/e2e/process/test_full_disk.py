@@ -68,4 +68,4 @@ def test_nowhere_is_room(heapgauge, without_room, clean_env, ends, status):
     done = without_room(argv, env, "/var/tmp", "/dev/shm", "/tmp")
     assert done.returncode == status
     assert "\n  peak " in done.stderr and "\n  wrote " not in done.stderr
-    assert "no room in TMPDIR, /var/tmp, /tmp, HOME or /dev/shm: the recording is lost" in done.stderr.splitlines()[-1]
+    assert "no space in TMPDIR, /var/tmp, /tmp, HOME or /dev/shm: the recording is lost" in done.stderr.splitlines()[-1]

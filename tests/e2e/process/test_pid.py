@@ -108,7 +108,7 @@ def test_a_busy_process_with_threads_never_shows_negative_sums(heapgauge, target
 def test_a_process_that_does_not_exist(read_pid):
     done = read_pid(4194000)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "there is no process 4194000" in done.stderr
+    assert "process 4194000 does not exist" in done.stderr
 
 
 def test_a_process_that_is_not_recorded(read_pid):

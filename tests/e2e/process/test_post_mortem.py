@@ -178,7 +178,7 @@ def test_those_who_run_are_not_among_them_and_removing_leaves_them(build, greedy
         assert "heapgauge.greedy." in text and "1 process has a profile there and runs" in text
         (left,) = files(folder)
         assert left.startswith("heapgauge.keeper.")
-        assert "nobody in" in mortem(folder)
+        assert "no process in" in mortem(folder)
     assert files(folder) == []
 
 
@@ -279,7 +279,7 @@ def test_damage_is_said_and_does_not_hide_the_others(ender_folder, mortem):
 
 
 def test_folders_that_are_not_there(mortem, heapgauge, clean_env):
-    assert "cannot look into /no/such" in mortem("/no/such", status=1)
+    assert "cannot read the folder /no/such" in mortem("/no/such", status=1)
     done = subprocess.run([heapgauge, "post-mortem"], env=clean_env, capture_output=True, text=True)
     assert done.returncode == 2 and "HEAPGAUGE_DIR" in done.stderr
     done = subprocess.run([heapgauge, "post-mortem", "a", "b"], env=clean_env, capture_output=True, text=True)

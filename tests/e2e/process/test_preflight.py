@@ -76,7 +76,7 @@ def test_another_processor(dynamic, refused):
     def change(data):
         data[18:20] = struct.pack("<H", 183)  # e_machine: AArch64
 
-    assert "another processor" in refused([patched(dynamic, "foreign", change)])
+    assert "another architecture" in refused([patched(dynamic, "foreign", change)])
 
 
 def test_another_libc(dynamic, refused):
@@ -276,7 +276,7 @@ def test_a_recorder_that_may_not_be_read(open_folder, clean_env):
 def test_a_recorder_that_is_no_library(dynamic, refused, scratch):
     other = scratch / "libheapgauge.so"
     other.write_text("this is not it\n")
-    assert "is no recorder for this machine" in refused([dynamic], env={"HEAPGAUGE_RECORDER": str(other)})
+    assert "is not a recorder for this machine" in refused([dynamic], env={"HEAPGAUGE_RECORDER": str(other)})
 
 
 def test_a_recorder_whose_path_preload_cannot_name(dynamic, refused, scratch, build):

@@ -56,7 +56,7 @@ def test_record_ends_with_the_program_and_lets_the_daemon_go(mode, leave, told, 
     status, said, pid = leave(*MODES[mode])
     assert status == 7 and is_alive(pid)
     assert said.startswith(
-        f"heapgauge: 1 descendant lives on: lives_on ({pid}).\n  The recording has it as it is now; it is not recorded any more. "
+        f"heapgauge: 1 descendant is still running: lives_on ({pid}).\n  Its current state is in the recording; it is no longer recorded. "
     )
     program, daemon = report_json(scratch / "run.hg")["processes"]
     assert (program["end"], program["exit_code"]) == ("exit", 7)
@@ -72,7 +72,7 @@ def test_a_child_that_was_not_heard_from_is_named_and_stays_off(leave, told, rep
     """C6: it has no profile of its own that could say so."""
     status, said, pid = leave(more=["silent"])
     assert status == 7 and is_alive(pid)
-    assert f"1 descendant lives on: lives_on ({pid}).\n" in said
+    assert f"1 descendant is still running: lives_on ({pid}).\n" in said
     assert len(report_json(scratch / "run.hg")["processes"]) == 1
     lines = told().splitlines()
     assert lines[0].endswith(" 0 recorded") and "sees LD_PRELOAD=" not in lines and "sees HEAPGAUGE_" not in lines
@@ -86,9 +86,9 @@ def test_quiet_ends_too_and_says_nothing(leave):
 def test_a_time_to_wait_is_kept(leave, report_json, scratch):
     status, said, pid = leave("--wait", "700ms")
     assert status == 7 and is_alive(pid)
-    assert f" has ended, 1 descendant lives on: lives_on ({pid}).\n" in said
-    assert "Recording until it has ended, for at most 700.0 ms; Ctrl-C twice stops it.\n" in said
-    assert f"heapgauge: 1 descendant lives on: lives_on ({pid}).\n" in said
+    assert f" has ended, 1 descendant is still running: lives_on ({pid}).\n" in said
+    assert "Recording continues until it ends, for at most 700.0 ms; press Ctrl-C twice to stop.\n" in said
+    assert f"heapgauge: 1 descendant is still running: lives_on ({pid}).\n" in said
     daemon = report_json(scratch / "run.hg")["processes"][-1]
     assert daemon["end"] == "running" and daemon["duration_ns"] >= 700e6
 
@@ -143,4 +143,4 @@ def test_a_wrong_time_is_a_usage_error(record, target):
     run = record([target("does_nothing")], "--wait", "some")
     assert run.returncode == 2 and "--wait takes a time such as 10s, or all, not some" in run.stderr
     run = record([], "--wait", "all", "--pid", "1")
-    assert run.returncode == 2 and "--wait does not go with --pid" in run.stderr
+    assert run.returncode == 2 and "--wait cannot be combined with --pid" in run.stderr

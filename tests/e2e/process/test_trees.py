@@ -139,7 +139,7 @@ def test_a_daemon_is_waited_for_if_asked_and_that_is_said(heapgauge, clean_env, 
     with start(heapgauge, path, [compile_c(scratch, "daemon", DAEMON), "1000"], clean_env, "--wait", "all") as run:
         output, errors = run.communicate(timeout=WAIT_SECONDS)
     assert run.returncode == 7, "the status of the program that was started"
-    assert "1 descendant lives on" in errors.splitlines()[0]
+    assert "1 descendant is still running" in errors.splitlines()[0]
     daemon = report_json(path)["processes"][-1]
     assert daemon["pid"] == int(output)
     assert daemon["calls"] >= 5 and daemon["duration_ns"] > 900e6
@@ -158,7 +158,7 @@ def test_a_second_signal_leaves_the_descendants_running(heapgauge, clean_env, sc
     with start(heapgauge, path, [compile_c(scratch, "daemon", DAEMON), "60000"], clean_env, "--wait", "all") as run:
         pid = int(run.stdout.readline())
         try:
-            assert "lives on" in run.stderr.readline() and "Ctrl-C" in run.stderr.readline()
+            assert "still running" in run.stderr.readline() and "Ctrl-C" in run.stderr.readline()
             os.kill(run.pid, signal.SIGINT)  # there is no program left that it could be passed on to
             assert run.wait(WAIT_SECONDS) == 7
             assert is_alive(pid)

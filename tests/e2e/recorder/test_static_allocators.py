@@ -144,7 +144,7 @@ def test_record_says_before_and_after_what_it_cannot_see(archive, heapgauge, cle
     name = archive.name.removeprefix("lib").partition("malloc")[0] + "malloc"
     program = hold(scratch, archive, *FLAGS)
     said, path = summary_of(heapgauge, program, clean_env, scratch)
-    before = f"heapgauge: {name} is linked statically into {program}: what it hands out cannot be recorded. "
+    before = f"heapgauge: {name} is linked statically into {program}: its allocations cannot be recorded. "
     assert said.startswith(before), said
     note = rf"  ! 1 process has an allocator linked in statically, which was not recorded: {name} in {re.escape(str(program))}"
     found = re.search(note + r", (\d+\.\d) % of its heap and anonymous memory is in no recorded block\n", said)
@@ -156,7 +156,7 @@ def test_record_says_before_and_after_what_it_cannot_see(archive, heapgauge, cle
 def test_an_allocator_under_names_of_its_own_is_told_too(heapgauge, clean_env, scratch, report_json):
     said, path = summary_of(heapgauge, hold(scratch, "-DPREFIXED"), clean_env, scratch)
     assert "heapgauge: jemalloc is linked statically into " in said
-    assert "memory that was not recorded: " in said and "jemalloc inside holder hands out memory" in said
+    assert "memory that was not recorded: " in said and "jemalloc inside holder allocates without" in said
     assert report_json(path)["warnings"] == {"unseen_memory": 1}
 
 

@@ -284,14 +284,14 @@ def test_a_program_that_records_itself(scratch, build, clean_env, report_json, h
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--wrap", "malloc"], "--wrap takes shapes and functions"),
-        (["--wrap", "grab:my_alloc"], "--wrap takes shapes and functions"),
-        (["--wrap", "malloc:a,"], "--wrap takes shapes and functions"),
-        (["--wrap", "malloc:malloc"], "malloc is recorded already"),
-        (["--wrap-prefix", "a*"], "--wrap-prefix takes what the names begin with"),
-        (["--wrap-prefix", ""], "--wrap-prefix takes what the names begin with"),
+        (["--wrap", "malloc"], "--wrap takes KIND:FUNCTION pairs"),
+        (["--wrap", "grab:my_alloc"], "--wrap takes KIND:FUNCTION pairs"),
+        (["--wrap", "malloc:a,"], "--wrap takes KIND:FUNCTION pairs"),
+        (["--wrap", "malloc:malloc"], "malloc is already recorded"),
+        (["--wrap-prefix", "a*"], "--wrap-prefix takes a prefix"),
+        (["--wrap-prefix", ""], "--wrap-prefix takes a prefix"),
         (["--wrap", "malloc:" + "x" * 3000], "bytes of names"),
-        (["--wrap-prefix", "a", "--pid", "1"], "--wrap-prefix does not go with --pid"),
+        (["--wrap-prefix", "a", "--pid", "1"], "--wrap-prefix cannot be combined with --pid"),
     ],
 )
 def test_what_cannot_be_understood_is_refused(heapgauge, scratch, options, why):

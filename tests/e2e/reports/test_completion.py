@@ -33,7 +33,7 @@ def words(heapgauge):
         options = set(re.findall(r"^  (?:-.,|   ) (--[a-z-]+)", text, re.MULTILINE))
         values = {}
         for option, list_text in re.findall(r"^[A-Z]+ of (--\S+)\n((?:  .*\n)+)", text, re.MULTILINE):
-            values[option] = re.findall(r"^  (\S+)  ", list_text, re.MULTILINE)
+            values[option] = re.findall(r"^  (\S+)(?:  |$)", list_text, re.MULTILINE)
         for block in re.findall(r"^  (?:-.,|   ) --.*(?:\n {20,}.*)*", text, re.MULTILINE):
             option = re.search(r"--[a-z-]+", block)[0]
             sentence = " ".join(block.split())

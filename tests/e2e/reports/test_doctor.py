@@ -265,9 +265,9 @@ def test_what_a_library_of_the_program_hides_is_told_before_the_run(doctor, scra
 
 CALLS = {
     "__libc_malloc": ("void *__libc_malloc(unsigned long); void *f(void) { return __libc_malloc(9); }", "calls __libc_malloc"),
-    "dlmopen": ("void *dlmopen(long, const char *, int); void *f(void) { return dlmopen(-1, \"x\", 2); }", "by dlmopen"),
-    "mmap": ("long syscall(long, ...); long f(void) { return syscall(9, 0, 4096, 3, 34, -1, 0L); }", "the system call itself"),
-    "mallocx": ("void *mallocx(unsigned long, int); void *f(void) { return mallocx(9, 0); }", "by names of its own"),
+    "dlmopen": ("void *dlmopen(long, const char *, int); void *f(void) { return dlmopen(-1, \"x\", 2); }", "with dlmopen"),
+    "mmap": ("long syscall(long, ...); long f(void) { return syscall(9, 0, 4096, 3, 34, -1, 0L); }", "a direct system call"),
+    "mallocx": ("void *mallocx(unsigned long, int); void *f(void) { return mallocx(9, 0); }", "by its own names"),
 }
 
 
@@ -305,7 +305,7 @@ def test_go(doctor, scratch):
 def test_what_is_no_program(doctor, scratch):
     (scratch / "text").write_text("hello\n")
     for name, words in [
-        ("./nothing", "No such file"), ("no-such-program", "not found"), ("./text", "may not be run"), (".", "not found"),
+        ("./nothing", "No such file"), ("no-such-program", "not found"), ("./text", "is not executable"), (".", "not found"),
         ("./", "is a folder"),
     ]:
         status, lines, _ = doctor(name)

@@ -152,8 +152,11 @@ def test_n14_a_database_that_has_its_size_does_not_grow(record, report_json, hea
 
 
 def test_timeline_and_kept_moments_agree(record, report_json, target):
-    run = record([target("t_growth"), "700"])
-    rows = report_json(run.path, "timeline")["timeline"]
+    for milliseconds in "700", "2800", "11200":  # on a busy machine a moment comes when the collector has its turn
+        run = record([target("t_growth"), milliseconds])
+        rows = report_json(run.path, "timeline")["timeline"]
+        if sum(bool(row["snapshot"]) for row in rows) >= 5:
+            break
     assert [row["at_ns"] for row in rows] == sorted(row["at_ns"] for row in rows)
     summary = report_json(run.path)["processes"][0]
     peaks = [row for row in rows if row["peak"]]
@@ -187,10 +190,13 @@ def test_timeline_for_people_is_as_long_as_asked_and_has_the_peak(record, heapga
 
 
 def test_the_summary_says_what_grows_and_its_next_commands_work(record, heapgauge, target):
-    run = record([target("t_growth"), "2400"])
     ask = {"stdout": subprocess.PIPE, "text": True, "check": True}
-    text = subprocess.run([heapgauge, "report", run.path], **ask).stdout
-    growth = next(line for line in text.splitlines() if line.startswith("  growth"))
+    for milliseconds in "2400", "9600", "38400":  # on a busy machine a short run has few samples, of which nothing is sure
+        run = record([target("t_growth"), milliseconds])
+        text = subprocess.run([heapgauge, "report", run.path], **ask).stdout
+        growth = next((line for line in text.splitlines() if line.startswith("  growth")), None)
+        if growth:
+            break
     rate = float(re.search(r"growth +([0-9.]+) KiB/s", growth).group(1))
     assert rate * 1024 == pytest.approx(LEAKED_PER_SECOND, rel=0.2)
     commands = re.findall(r"-> heapgauge (report .*)", text)

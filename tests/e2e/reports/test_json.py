@@ -20,7 +20,7 @@ VIEWS = [
     "modules", "functions", "types", "tree", "flame", "tags", "pools", "snapshots", "timeline", "history", "growth",
 ]  # fmt: skip
 COMPARED = ["summary", "sites", "leaks", "functions", "types", "tree", "flame"]
-AXES = ["function", "line", "file", "module", "thread", "size", "type", "process", "label", "tag", "pool", "site"]
+AXES = ["function", "line", "file", "module", "thread", "size", "type", "process", "label", "tag", "pool", "language", "site"]
 
 # Something of everything: scopes, labels, pools, snapshots, marks, threads that free for others, mappings, growth, reallocs, a child.
 PROGRAM = r"""

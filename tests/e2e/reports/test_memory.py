@@ -270,7 +270,7 @@ def test_raw_system_calls_are_not_recorded_and_not_held(sheet, heapgauge, clean_
         assert "nothing lost" not in text
         note = next(line for line in text.splitlines() if line.startswith("  ! "))
         # Where the machine is busy, a sheet was made while the program still wrote.
-        said = re.search(r": ([\d.]+) MiB, ([\d.]+) % of what truth has, is in no recorded block: .* by the system call itself", note)
+        said = re.search(r": ([\d.]+) MiB, ([\d.]+) % of what truth has, is in no recorded block: .* by a direct system call", note)
         assert said and 100 < float(said[1]) <= 150.5 and 60 < float(said[2]) <= 79, text
 
 

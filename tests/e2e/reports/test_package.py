@@ -6,6 +6,7 @@ The long form installs the .deb in a fresh Debian 12 and records a program there
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -55,6 +56,7 @@ def test_the_deb_works_unpacked(packages, build, scratch, clean_env):
     records(scratch / "root/usr/bin/heapgauge", scratch, clean_env)
     fields = subprocess.run(["dpkg-deb", "-f", package, "Depends"], capture_output=True, text=True).stdout
     assert "libc6" in fields and "libdw1" in fields
+    assert (scratch / "root/usr/lib/libheapgauge-profile.so.0").exists() and (scratch / "root/usr/include/heapgauge/profile.h").exists()
     copyright = (scratch / "root/usr/share/doc/heapgauge/copyright").read_text()
     for one in json.loads((build / "page-packages.json").read_text()):
         assert f"Files: web/node_modules/{one['name']}/*" in copyright
@@ -69,7 +71,7 @@ def test_the_deb_works_unpacked(packages, build, scratch, clean_env):
 
 @pytest.fixture
 def unpacked(packages, scratch):
-    (archive,) = packages.glob("*.tar.gz")
+    (archive,) = packages.glob("*-x86_64.tar.gz")
     subprocess.run(["tar", "xzf", archive, "-C", scratch], check=True)
     (command,) = scratch.glob("*/bin/heapgauge")
     return command.parents[1]
@@ -117,21 +119,56 @@ def test_the_archive_is_a_container_image(unpacked, scratch, clean_env):
     assert "ok    view" in done.stdout, done.stdout + done.stderr
 
 
+def python_packages(packages):
+    """(wheel, sdist) of the archive in the folder."""
+    (archive,) = packages.glob("*-x86_64.tar.gz")
+    argv = [ROOT / "cmake/package/wheel.py", archive, packages]
+    return tuple(map(pathlib.Path, subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()))
+
+
 @pytest.fixture(scope="module")
 def wheel(packages):
-    (archive,) = packages.glob("*.tar.gz")
-    argv = [ROOT / "cmake/package/wheel.py", archive, packages]
-    return pathlib.Path(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip())
+    return python_packages(packages)[0]
+
+
+def pip_install(venv, *what):
+    """Into a new environment, which sees the packages of this one: setuptools and pytest."""
+    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", venv], check=True, capture_output=True)
+    argv = [venv / "bin/pip", "install", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", *what]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def reads_and_measures(venv, scratch, env):
+    """The package records, reads and limits a test: by the library near the command that it finds, and the plugin without -p."""
+    (scratch / "test_it.py").write_text("import pytest\n@pytest.mark.heapgauge(peak='1MB')\ndef test_it():\n    bytes(2_000_000)\n")
+    program = "import heapgauge; r = heapgauge.record(['ls', '/'], 'by-python.hg', quiet=True); print(len(heapgauge.open(r.path).view('sites')))"
+    done = subprocess.run([venv / "bin/python", "-c", program], env=env, cwd=scratch, capture_output=True, text=True)
+    assert done.returncode == 0 and int(done.stdout.split()[-1]) > 0, done.stdout + done.stderr
+    argv = [venv / "bin/python", "-m", "pytest", "--heapgauge", "-p", "no:cacheprovider", "test_it.py"]
+    done = subprocess.run(argv, env=env, cwd=scratch, capture_output=True, text=True)
+    assert "test_it.py:4 in test_it" in done.stdout, done.stdout + done.stderr
 
 
 def test_pip_installs_the_wheel(wheel, scratch, clean_env):
-    subprocess.run([sys.executable, "-m", "venv", scratch / "venv"], check=True, capture_output=True)
-    argv = [scratch / "venv/bin/pip", "install", "--no-index", "--disable-pip-version-check", wheel]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    pip_install(scratch / "venv", wheel)
     records(scratch / "venv/bin/heapgauge", scratch, clean_env)
+    reads_and_measures(scratch / "venv", scratch, clean_env)
+    libraries = subprocess.run(["ldd", scratch / "venv/lib/libheapgauge-profile.so.0"], capture_output=True, text=True, check=True).stdout
+    assert re.search(rf"libdw\.so\.1 => {scratch}/venv/lib/", libraries), "the libraries that it brought"
     done = subprocess.run([scratch / "venv/bin/pip", "show", "--files", "heapgauge"], capture_output=True, text=True, check=True)
     assert "License" in done.stdout and "../../../bin/heapgauge" in done.stdout
+
+
+def test_pip_installs_the_sources(packages, build, scratch, clean_env):
+    """The Python part alone, for a heapgauge that is on PATH; of an installation, and of the source distribution."""
+    prefix = scratch / "prefix"
+    subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, capture_output=True)
+    env = clean_env | {"PATH": f"{prefix / 'bin'}{os.pathsep}{clean_env['PATH']}"}
+    for name, what in ("sdist", python_packages(packages)[1]), ("installed", prefix / "share/heapgauge/python"):
+        (scratch / name).mkdir()
+        pip_install(scratch / name / "venv", what)
+        reads_and_measures(scratch / name / "venv", scratch / name, env)
 
 
 def test_the_tag_of_the_wheel_is_honest(wheel):
@@ -145,13 +182,15 @@ def test_the_tag_of_the_wheel_is_honest(wheel):
 
 def test_two_packings_are_equal(build, packages, tmp_path):
     """Two whole builds in different folders are the long form; here: no file names a folder, and no package the time."""
-    for name in "heapgauge", "libheapgauge.so", "libheapgauge.a":
+    for name in "heapgauge", "libheapgauge.so", "libheapgauge.a", "libheapgauge-profile.so.0":
         data = (build / name).read_bytes()
         assert str(ROOT).encode() not in data and str(build).encode() not in data, name
     pack_into(tmp_path, build)
-    for package in packages.glob("heapgauge*"):
-        if package.suffix in (".deb", ".gz"):
-            assert package.read_bytes() == (tmp_path / package.name).read_bytes(), package.name
+    python_packages(packages), python_packages(tmp_path)
+    made = [package for package in packages.glob("heapgauge*") if package.suffix in (".deb", ".gz", ".whl")]
+    assert len(made) == 4
+    for package in made:
+        assert package.read_bytes() == (tmp_path / package.name).read_bytes(), package.name
 
 
 @pytest.mark.skipif(not LONG, reason="builds twice: HEAPGAUGE_LONG=1")
@@ -176,7 +215,7 @@ def test_pkg_config_and_cmake_find_it(build, scratch, clean_env):
     argv = ["pkg-config", "--variable=recorder", "heapgauge"]
     recorder = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.strip()
     assert pathlib.Path(recorder).exists(), recorder
-    for variable, needed in ("includedir", "heapgauge/heapgauge.hpp"), ("rust", "src/lib.rs"), ("fortran", ""):
+    for variable, needed in ("includedir", "heapgauge/heapgauge.hpp"), ("rust", "src/lib.rs"), ("fortran", ""), ("python", "pyproject.toml"):
         argv = ["pkg-config", f"--variable={variable}", "heapgauge"]
         said = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.strip()
         assert (pathlib.Path(said) / needed).is_file(), said

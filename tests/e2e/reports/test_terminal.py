@@ -103,15 +103,15 @@ def test_options_are_in_groups_with_choices_and_defaults(run):
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["reprot"], "no command 'reprot'; did you mean 'report'?"),
-        (["help", "recrod"], "no command 'recrod'; did you mean 'record'?"),
+        (["reprot"], "unknown command 'reprot'; did you mean 'report'?"),
+        (["help", "recrod"], "unknown command 'recrod'; did you mean 'record'?"),
         (["./server"], "did you mean 'record ./server'?"),
         (["run.hg"], "did you mean 'report run.hg'?"),
-        (["report", "--veiw=sites"], "no option --veiw; did you mean --view?"),
-        (["report", "--view=stes"], "--view takes no 'stes'; did you mean 'sites'?"),
+        (["report", "--veiw=sites"], "unknown option --veiw; did you mean --view?"),
+        (["report", "--view=stes"], "--view does not take 'stes'; did you mean 'sites'?"),
         (["report", "leaks"], "leaks is a view and not a recording: write --view leaks"),
-        (["report", "--format", "jsno"], "--format takes no 'jsno'; did you mean 'json'?"),
-        (["record", "--children=forks", "true"], "--children takes no 'forks'; did you mean 'fork'?"),
+        (["report", "--format", "jsno"], "--format does not take 'jsno'; did you mean 'json'?"),
+        (["record", "--children=forks", "true"], "--children does not take 'forks'; did you mean 'fork'?"),
         (["report", "--color=alwas"], "did you mean 'always'?"),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_strangers_settings_are_not_read(run, scratch):
     os.chown(file, 65534, 65534)
     done = run("record", "-q", "true")
     assert done.returncode == 0
-    assert ".heapgauge.ini is not read: it belongs to somebody else" in done.stderr
+    assert ".heapgauge.ini is not read: it belongs to another user" in done.stderr
 
 
 # ---- the pager ----
@@ -249,7 +249,7 @@ def test_a_pager_that_is_not_there_is_told_and_done_without(on_terminal, recordi
     ended = on_terminal("report", recording, "--format", "json", more={"PAGER": "no-such-pager"}).end()
     assert ended.returncode == 0
     first, rest = ended.text.split("\n", 1)
-    assert "no pager 'no-such-pager'" in first and json.loads(rest)
+    assert "pager 'no-such-pager' not found" in first and json.loads(rest)
 
 
 def test_less_is_the_pager_and_quitting_it_is_no_failure(on_terminal, recording, env):

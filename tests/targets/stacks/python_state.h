@@ -2,9 +2,10 @@
 /* An interpreter whose memory is not what it should be: the program has the symbols of CPython and one thread state, proves itself
  * once as an interpreter of VERSION (its row in python_layouts), and from then on mutates the words of its frames, code objects and strings at random before each
  * allocation. Frames come in rings, lead to memory that is not there, are of lengths beyond everything. It says that no thread holds the GIL, so
- * that every word is read by the kernel.
+ * that every word is read by the kernel. From 3.14 on it runs tasks, which record --python-tasks reads: mutated likewise, and exchanged.
  *
- * ARGUMENTS: allocations, seed. */
+ * ARGUMENTS: allocations, seed, words by which a patch release has the task earlier in the thread state,
+ * anything: a forked child does all of it. */
 #ifndef PYTHON_STATE_H
 #define PYTHON_STATE_H
 
@@ -12,6 +13,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "../../../src/recorder/python/layout.h"
 
@@ -24,6 +26,9 @@ enum {
 	FRAME_BYTES = 96,
 	TEXTS = 40,
 	TEXT_BYTES = 192,
+	TASKS = 8,
+	STATE_BYTES = 1104, /* of 3.15, which has the largest */
+	TYPE_BYTES = 264,
 	MUTATIONS = 8,
 	USUAL = 1500, /* about a million reads */
 	LONGER = 30000,
@@ -32,6 +37,7 @@ enum {
 unsigned long Py_Version = (PYTHON_FIRST + VERSION) << 16; /* read before main */
 uint64_t _PyRuntime[64];
 static char *arena, *thread;
+static unsigned earlier;
 static uint64_t state_of_random;
 
 void *PyGILState_GetThisThreadState(void)
@@ -72,7 +78,7 @@ static char *make(size_t bytes)
 
 static char *make_type(const char *name)
 {
-	char *type = make(64), *text = make(16);
+	char *type = make(TYPE_BYTES), *text = make(16);
 
 	strcpy(text, name);
 	put(type, PYTHON_TYPE_NAME, (uintptr_t)text, 8);
@@ -106,13 +112,14 @@ static char *make_bytes(char *type)
 	return bytes;
 }
 
-static char *codes[CODES], *frames[FRAMES], *texts[TEXTS], *loop;
+static char *codes[CODES], *frames[FRAMES], *texts[TEXTS], *tasks[TASKS], *loop;
 
 static void make_codes(const struct python_layout *l)
 {
 	char *code_type = make_type("code"), *text_type = make_type("str"),
 	     *lines = make_bytes(make_type("bytes"));
 
+	put(text_type, PYTHON_TYPE_FLAGS, PYTHON_TYPE_IS_TEXT, 8);
 	for (unsigned i = 0; i < TEXTS; i++)
 		texts[i] = make_text(l, text_type, i);
 	for (unsigned i = 0; i < CODES; i++) {
@@ -128,6 +135,21 @@ static void make_codes(const struct python_layout *l)
 		put(code, l->code_lines, (uintptr_t)lines, 8);
 		if (l->code_version)
 			put(code, l->code_version, i + 1, 4);
+	}
+}
+
+/* Half of them of a class that was made from asyncio's. */
+static void make_tasks(void)
+{
+	char *type = make_type("_asyncio.Task"), *derived = make_type("Own");
+
+	put(type, PYTHON_TYPE_BYTES, PYTHON_TASK_BYTES, 8);
+	put(derived, PYTHON_TYPE_BYTES, PYTHON_TASK_BYTES + 16, 8);
+	put(derived, PYTHON_TYPE_BASE, (uintptr_t)type, 8);
+	for (unsigned i = 0; i < TASKS; i++) {
+		tasks[i] = make(PYTHON_TASK_BYTES + 16);
+		put(tasks[i], PYTHON_TYPE, (uintptr_t)(i % 2 ? derived : type), 8);
+		put(tasks[i], PYTHON_TASK_NAME, (uintptr_t)texts[i], 8);
 	}
 }
 
@@ -152,9 +174,10 @@ static void fill_frame(const struct python_layout *l, unsigned i)
 static void make_interpreter(const struct python_layout *l)
 {
 	next_object = arena;
-	thread = make(512);
+	thread = make(STATE_BYTES);
 	loop = make(64);
 	make_codes(l);
+	make_tasks();
 	for (unsigned i = 0; i < FRAMES; i++)
 		frames[i] = make(FRAME_BYTES);
 	for (unsigned i = 0; i < FRAMES; i++)
@@ -203,7 +226,7 @@ static struct change change_somewhere(const struct python_layout *l)
 {
 	struct change change;
 
-	switch (random_word() % 4) {
+	switch (random_word() % (l->thread_task ? 5 : 4)) {
 	case 0:
 		change.at = thread + (random_word() % 2 ? l->thread_loop + l->thread_frame : 0);
 		break;
@@ -213,8 +236,13 @@ static struct change change_somewhere(const struct python_layout *l)
 	case 2:
 		change.at = texts[random_word() % TEXTS] + random_word() % 64;
 		break;
-	default:
+	case 3:
 		change.at = codes[random_word() % CODES] + random_word() % (CODE_BYTES - 8);
+		break;
+	default:
+		change.at = random_word() % 4 == 0 ? thread + l->thread_task - 8 * earlier
+						   : tasks[random_word() % TASKS] +
+							     random_word() % PYTHON_TASK_BYTES;
 	}
 	memcpy(&change.was, change.at, 8);
 	put(change.at, 0, strange_word(change.was), 8);
@@ -253,6 +281,9 @@ static void run(const struct python_layout *l, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		unsigned n = (unsigned)(random_word() % MUTATIONS);
 
+		if (l->thread_task)
+			put(thread, l->thread_task - 8 * earlier,
+			    i % 9 ? (uintptr_t)tasks[random_word() % TASKS] : 0, 8);
 		for (unsigned k = 0; k < n; k++)
 			changes[k] = change_somewhere(l);
 		if (l->thread_loop)
@@ -271,11 +302,23 @@ int main(int argc, char **argv)
 	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : (unsigned)long_form(USUAL, LONGER);
 	unsigned seed = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
 
+	earlier = argc > 3 ? (unsigned)atoi(argv[3]) : 0;
+
 	state_of_random = seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
 	arena = mmap(NULL, 2 * ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(arena != MAP_FAILED);
 	CHECK(mprotect(arena + ARENA, ARENA, PROT_NONE) == 0);
 	make_interpreter(&python_layouts[VERSION]);
+	if (earlier > 0) /* the list of all tasks, which is never NULL */
+		put(thread, python_layouts[VERSION].thread_task, (uintptr_t)loop, 8);
+	if (argc > 4) {
+		for (unsigned i = 0; i < 1000; i++)
+			allocate(i);
+		if (fork() > 0) {
+			wait(NULL);
+			return 0;
+		}
+	}
 	run(&python_layouts[VERSION], count);
 	say("EXPECT process calls=%llu\n", (unsigned long long)all.calls);
 	say("HEALTH python_unread\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flame graph on its canvas: draws what is in sight, glides to where it is zoomed, and turns pointer and keys into
-// nodes. The canvas stays in sight while the element around it scrolls over all rows.
+// The flame graph on its canvas: draws the visible part, animates zooming, and maps pointer and keys to nodes. The canvas stays in place
+// while the element around it scrolls over all rows.
 import type { TargetedKeyboardEvent, TargetedMouseEvent } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { shortName } from '../model/frames';
@@ -21,19 +21,19 @@ export interface FlameCanvasProps {
 	rootLabel: string;
 	paint: Painter;
 	dark: boolean;
-	/** Callers above, as in the upper half of a sandwich. */
+	/** Callers above, as in the upper half of a sandwich view. */
 	upwards?: boolean;
 	/** The node that fills the width. */
 	zoom: number;
-	/** Another tree is a newer one of the same: what is in sight of the zoomed node stays. */
+	/** The new tree is an update of the last: keep the visible part of the zoomed node. */
 	keepPart?: boolean;
 	chosen: number;
-	/** What the chosen node is, for those who do not see it. */
+	/** Describes the selected node for screen readers. */
 	chosenText: string;
 	onZoom: (node: number) => void;
 	onChoose: (node: number) => void;
 	onHover: (node: number, x: number, y: number) => void;
-	/** Other keys. True: it was for us. */
+	/** Handles other keys. Returns true if it did. */
 	onKey: (event: KeyboardEvent) => boolean;
 }
 
@@ -50,7 +50,7 @@ class Painting {
 	private image: ImageData | undefined;
 	private animation = 0;
 	private hovered = -1;
-	/** How long the last picture took, for those who measure. */
+	/** Duration of the last frame, for benchmarks. */
 	lastMs = 0;
 
 	constructor(
@@ -71,18 +71,18 @@ class Painting {
 		return (tree.start[zoom] ?? 0) + (tree.weight[zoom] ?? tree.weight[0] ?? 1);
 	}
 
-	/** From where to where of the zoomed node is in sight: [0, 1] is all of it. */
+	/** The visible part of the zoomed node: [0, 1] is all of it. */
 	part(): [number, number] {
 		const width = this.zoomTo() - this.zoomFrom() || 1;
 		return [(this.from - this.zoomFrom()) / width, (this.to - this.zoomFrom()) / width];
 	}
 
-	/** All rows, at least as high as what is in sight. */
+	/** The height of all rows, at least that of the viewport. */
 	contentHeight(): number {
 		return Math.max((this.props.tree.deepest + 1) * ROW, this.scroll.clientHeight);
 	}
 
-	/** The top of a row in sight, in CSS pixels. */
+	/** The top of a row in the viewport, in CSS pixels. */
 	private top(depth: number): number {
 		const y = this.props.upwards ? this.contentHeight() - (depth + 1) * ROW : depth * ROW;
 		return y - this.scroll.scrollTop;
@@ -168,7 +168,7 @@ class Painting {
 		mark(this.props.chosen, strong, 2);
 	}
 
-	/** Goes to what is zoomed now, in a few pictures. */
+	/** Animates to the zoomed node in a few frames. */
 	glide(): void {
 		cancelAnimationFrame(this.animation);
 		const [from, to, began] = [this.from, this.to, performance.now()];
@@ -185,7 +185,7 @@ class Painting {
 		this.animation = requestAnimationFrame(next);
 	}
 
-	/** By the wheel: around the pointer, never further out than the whole. */
+	/** Zooms with the wheel, around the pointer, never out beyond the whole. */
 	zoomAround(x: number, factor: number): void {
 		const whole = this.props.tree.weight[0] ?? 1;
 		const at = this.from + (x / this.scroll.clientWidth) * (this.to - this.from);
@@ -219,7 +219,7 @@ class Painting {
 		this.drawSoon();
 	}
 
-	/** The chosen row into sight. */
+	/** Scrolls the selected row into view. */
 	reveal(node: number): void {
 		const depth = this.props.tree.depth[node];
 		if (depth === undefined) return;
@@ -254,7 +254,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
 		at.props = props;
 		if (shownTree.current !== props.tree || !moved) {
 			if (shownTree.current !== props.tree) {
-				/* A newer tree of the same: the same part of what is zoomed. */
+				/* An update of the same tree: show the same part of the zoomed node. */
 				const [from, to] = props.keepPart && shownTree.current ? part : [0, 1];
 				const width = props.tree.weight[props.zoom] ?? 1;
 				at.from = (props.tree.start[props.zoom] ?? 0) + from * width;

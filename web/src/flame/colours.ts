@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node's colour says. Few colours with a legend: people with any kind of colour vision tell them apart, and the
-// text on them can be read in both themes.
+// Colour schemes of nodes. Few colours with a legend: they are distinguishable with any kind of colour vision, and the text on them is
+// readable in both themes.
 import { shortName } from '../model/frames';
 import type { FlameName } from '../model/types';
 import { errorAt, ROOT_NAME, type FlameTree } from './tree';
 import type { Painter } from './draw';
 
-export type ColourBy = 'module' | 'package' | 'life' | 'change' | 'error';
+export type ColourBy = 'module' | 'package' | 'language' | 'life' | 'change' | 'error';
 
 export interface LegendEntry {
 	label: string;
@@ -15,12 +15,12 @@ export interface LegendEntry {
 }
 
 export interface Colouring {
-	/** Of this tree, or of another with the same names. */
+	/** For this tree, or for another with the same names. */
 	painterOf: (tree: FlameTree) => Painter;
 	legend: LegendEntry[];
 }
 
-/* Tints of the Okabe-Ito palette; the last is for all the others. */
+/* Tints of the Okabe-Ito palette; the last is for all other groups. */
 const TINTS = ['#8fc3ea', '#f2bf6c', '#86cfb0', '#e8a3c4', '#ece08a', '#f0a184', '#b3b0ea'];
 const OTHER = '#c4c7c5';
 const ROOT = '#d9dbd8';
@@ -40,12 +40,12 @@ function hashOf(text: string): number {
 	return hash >>> 0;
 }
 
-/** Two shades of each, so that neighbours of one group differ a little. */
+/** Two shades of each, so that neighbours of one group differ slightly. */
 function shadesOf(hex: string): number[] {
 	return [rgba(hex), rgba(hex, 0.955), rgba(hex, 0.91)];
 }
 
-/** A group of names: the heaviest ones get a colour each, by what they ask for themselves. */
+/** Colours by group of names: the groups with the largest self cost get a colour each. */
 function byGroup(tree: FlameTree, names: readonly FlameName[], groupOf: (name: FlameName) => string): Colouring {
 	const groups = new Map<string, number>();
 	const labels: string[] = [];
@@ -89,7 +89,7 @@ function shortModule(name: FlameName): string {
 	return module.slice(module.lastIndexOf('/') + 1).replace(/\.so(\.[\d.]+)?$/, '.so') || '[no module]';
 }
 
-/** std::vector -> std, Cache::insert -> Cache, sqlite3_step -> sqlite3: what belongs together by its name. */
+/** std::vector -> std, Cache::insert -> Cache, sqlite3_step -> sqlite3: groups names by prefix. */
 export function packageOf(name: FlameName): string {
 	if (name.function.startsWith('[')) return 'marks';
 	const short = shortName(name.function);
@@ -99,7 +99,11 @@ export function packageOf(name: FlameName): string {
 	return prefix?.[1] || short;
 }
 
-/** Orange grew, blue shrank; darker is more, as a share of the largest change. */
+function languageOf(name: FlameName): string {
+	return name.language ?? 'not known';
+}
+
+/** Orange grew, blue shrank; darker is more, relative to the largest change. */
 function byChange(tree: FlameTree): Colouring {
 	let most = 1;
 	for (let node = 1; node < tree.count; node++) most = Math.max(most, Math.abs(tree.value[node]!));
@@ -130,7 +134,7 @@ const LIVES: readonly { below: number; label: string; colour: string }[] = [
 	{ below: Infinity, label: 'longer', colour: '#a58fc4' },
 ];
 
-/** By how long freed blocks lived on average; `lives` is by node, -1 where nothing is known. */
+/** By the mean lifetime of freed blocks; `lives` is by node, -1: unknown. */
 export function byLife(lives: Float64Array): Colouring {
 	const colours = LIVES.map((life) => rgba(life.colour));
 	const unknown = rgba(OTHER);
@@ -155,7 +159,7 @@ const SURE: readonly { below: number; label: string; colour: string }[] = [
 	{ below: Infinity, label: 'a guess', colour: '#d9a5a0' },
 ];
 
-/** By how far an estimate may be off, as a share of it. */
+/** By the relative error of an estimate. */
 function byError(): Colouring {
 	const colours = SURE.map((one) => rgba(one.colour));
 	return {
@@ -170,10 +174,10 @@ function byError(): Colouring {
 export function colouringOf(by: ColourBy, tree: FlameTree, names: readonly FlameName[]): Colouring {
 	if (by === 'change' && tree.before) return byChange(tree);
 	if (by === 'error' && tree.variance) return byError();
-	return byGroup(tree, names, by === 'package' ? packageOf : shortModule);
+	return byGroup(tree, names, by === 'package' ? packageOf : by === 'language' ? languageOf : shortModule);
 }
 
-/** What does not match a search is grey. */
+/** Nodes that do not match a search are grey. */
 export function onlyMatches(tree: FlameTree, matches: Uint8Array, dark: boolean): Painter {
 	const grey = rgba(dark ? '#3a4046' : '#e4e5e3');
 	const found = rgba('#f2bf6c');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to --view flame as a tree. Flame, Tree and Source share it: it is asked for and laid out once.
+// The result of --view flame as a tree. Flame, Tree and Source share it: it is queried and laid out once.
 import { useEffect } from 'preact/hooks';
 import { ask as askParams, canonical, type Params } from '../model/query';
 import { saved, useAnswer, type Answer } from '../model/source';
@@ -19,14 +19,14 @@ function treeFor(data: FlameResult, invert: boolean): FlameTree {
 	return (made.inverted ??= inverted(made.plain, data.names.length));
 }
 
-/** `shown`: it is what the view is about, and what its command prints. `cost` is another than the question's; null asks nothing. */
+/** `shown`: it is the main query of the view, which its command prints. `cost` replaces the query's; null sends no query. */
 export function useFlame(
 	callees: boolean,
 	fold: boolean,
 	shown = true,
 	cost?: string | null,
 ): { answer: Answer<FlameResult>; tree: FlameTree | undefined } {
-	/* A saved page has one direction only, and few nodes: it is turned round here. */
+	/* A saved page has only one direction, and few nodes: invert it here. */
 	const invert = callees && saved.value;
 	const more: [string, string][] = [];
 	if (callees && !invert) more.push(['callees', '1']);

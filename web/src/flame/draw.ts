@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// One picture of a tree, into pixels. Each row is made as one line of pixels that is then repeated, so the cost is that of
-// the pixels, whatever the number of nodes: what is narrower than half a pixel is never visited.
+// Draws a tree into pixels. Each row is drawn as one line of pixels that is then repeated, so the cost depends on the pixels and not on the
+// number of nodes: nodes narrower than half a pixel are never visited.
 import { firstChildAfter, type FlameTree } from './tree';
 
 export interface Frame {
-	/** The part of the root's weight that is shown. */
+	/** The visible part of the root's weight. */
 	from: number;
 	to: number;
 	/** Pixels. */
 	width: number;
 	rowHeight: number;
-	/** Depths that are shown. */
+	/** Visible depths. */
 	firstRow: number;
 	rows: number;
 }
 
-/** A node that is wide enough for a name. */
+/** A node that is wide enough for a label. */
 export interface Label {
 	node: number;
 	x: number;
@@ -27,7 +27,7 @@ export interface Scanlines {
 	/** rows x width colours, little endian RGBA. */
 	pixels: Uint32Array;
 	labels: Label[];
-	/** Nodes visited, to measure. */
+	/** Number of nodes visited, for benchmarks. */
 	visited: number;
 }
 
@@ -48,7 +48,7 @@ interface Work {
 function fill(work: Work, row: number, left: number, right: number, colour: number): void {
 	const from = Math.max(0, Math.round(left));
 	const to = Math.min(work.frame.width, Math.round(right));
-	/* One pixel of background keeps neighbours apart, where there is room for it. */
+	/* One pixel of background separates neighbours, where there is room. */
 	const gap = to - from > 3 ? 1 : 0;
 	const line = row * work.frame.width;
 	work.out.pixels.fill(colour, line + from, line + Math.max(to - gap, from));
@@ -66,7 +66,7 @@ function drawNode(work: Work, node: number): void {
 	if (width >= LABEL_PIXELS) work.out.labels.push({ node, x, width, row });
 }
 
-/** The children in sight; those below half a pixel become one mark for each pixel that they are in. */
+/** Visits the visible children; those below half a pixel become one mark per pixel. */
 function visitChildren(work: Work, node: number, todo: number[]): void {
 	const { tree, frame, scale } = work;
 	const last = tree.childFrom[node + 1]!;
@@ -84,12 +84,12 @@ function visitChildren(work: Work, node: number, todo: number[]): void {
 		}
 		const left = Math.max(0, (start - frame.from) * scale);
 		if (row >= 0 && left < frame.width) work.out.pixels[row * frame.width + Math.floor(left)] = work.small;
-		/* Nothing else of this pixel needs to be looked at. */
+		/* Skip everything else in this pixel. */
 		at = Math.max(at + 1, skipTo(work, at, last, frame.from + (Math.floor(left) + 1) / scale));
 	}
 }
 
-/** The first child from `low` on that begins at x or behind it, or is wide enough to be drawn. */
+/** The first child from `low` on that starts at or after x, or is wide enough to be drawn. */
 function skipTo(work: Work, low: number, high: number, x: number): number {
 	const { tree } = work;
 	while (low < high) {

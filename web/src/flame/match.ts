@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same node in another tree: the same names on the way to it. Two answers number their names each in its own way.
+// Finds the same node in another tree: the one with the same names on its path. Each result numbers its names differently.
 import type { FlameName } from '../model/types';
 import type { FlameTree } from './tree';
 
@@ -7,13 +7,13 @@ function keyOf(name: FlameName): string {
 	return `${name.function}\0${name.module}\0${name.file}`;
 }
 
-/** By name of `from`: the number of the same name in `to`, or -1. */
+/** By name of `from`: the index of the same name in `to`, or -1. */
 function matchNames(from: readonly FlameName[], to: readonly FlameName[]): Int32Array {
 	const known = new Map(to.map((name, i) => [keyOf(name), i]));
 	return Int32Array.from(from, (name) => known.get(keyOf(name)) ?? -1);
 }
 
-/** By node of `tree`: the node of `other` that is the same, or -1. What is too small to be seen is not looked for. */
+/** By node of `tree`: the same node of `other`, or -1. Nodes too small to be visible are skipped. */
 export function matchNodes(
 	tree: FlameTree,
 	names: readonly FlameName[],
@@ -44,7 +44,7 @@ export function matchNodes(
 	return found;
 }
 
-/** By node of `tree`: one number of it over another, as far as both are known. */
+/** By node of `tree`: the ratio of two numbers, where both are known. */
 export function ratios(
 	tree: FlameTree,
 	names: readonly FlameName[],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function in the middle: who calls it above, what it calls below, each summed over all places where it is called.
+// One function in the middle: its callers above, its callees below, each summed over all call sites.
 import { layOut, ROOT_NAME, type FlameTree } from './tree';
 
 interface Growing {
@@ -38,7 +38,7 @@ function childOf(tree: Growing, parent: number, name: number, names: number): nu
 	return node;
 }
 
-/** In pre-order, heavy children first. What no child has is a node's own. */
+/** In pre-order, heavy children first. The part that no child has is the node's self value. */
 function finish(tree: Growing): FlameTree {
 	const count = tree.name.length;
 	const self = [...tree.value];
@@ -66,7 +66,7 @@ function finish(tree: Growing): FlameTree {
 	});
 }
 
-/** Where the function is called by something else than itself. */
+/** Nodes of the function that are not below another node of it. */
 export function outermost(tree: FlameTree, wanted: Uint8Array): number[] {
 	const found: number[] = [];
 	for (let node = 1; node < tree.count;) {
@@ -81,10 +81,10 @@ export function outermost(tree: FlameTree, wanted: Uint8Array): number[] {
 	return found;
 }
 
-/** What is less than this part of the whole is drawn as nothing, and is not taken apart further. */
+/** Nodes below this fraction of the whole are not drawn and not expanded. */
 const LEAST = 1 / 20000;
 
-/** A subtree alone, whose children are merged already: what can be seen of it. */
+/** A subtree, whose children are already merged, without invisible nodes. */
 function subtree(tree: FlameTree, from: number): FlameTree {
 	const least = tree.weight[from]! * LEAST;
 	const kept: number[] = [];
@@ -117,10 +117,10 @@ function subtree(tree: FlameTree, from: number): FlameTree {
 	});
 }
 
-/** And so is what lies deeper than a person waits for, level by level. */
+/** Nor are nodes that are too deep to compute in time, level by level. */
 const MOST_LOOKED = 100000;
 
-/** Places that are one node of the new tree: where the walk stands, and the place of the function that it began at. */
+/** Nodes of the old tree that form one node of the new one: the current node of each walk, and the node of the function where it started. */
 interface Group {
 	to: number;
 	at: number[];
@@ -128,8 +128,8 @@ interface Group {
 }
 
 /**
- * Takes groups apart by the names that `next` gives, the way a person opens nodes: what is too small to be seen is left
- * whole. Without that, a function that is called everywhere would cost all its stacks.
+ * Splits groups by the names that `next` returns, level by level; groups too small to be visible are not split. Otherwise a function that
+ * is called everywhere would cost a walk over all its stacks.
  */
 function grow(
 	made: Growing,
@@ -186,7 +186,7 @@ function beginWith(tree: FlameTree, nodes: readonly number[]): Growing {
 	return made;
 }
 
-/** What the function calls. The root is the function itself. */
+/** The callees. The root is the function itself. */
 export function calleesOf(tree: FlameTree, nodes: readonly number[], names: number): FlameTree {
 	if (nodes.length === 1) return subtree(tree, nodes[0]!);
 	const made = beginWith(tree, nodes);
@@ -197,7 +197,7 @@ export function calleesOf(tree: FlameTree, nodes: readonly number[], names: numb
 	return finish(made);
 }
 
-/** Who calls it: the root is the function, its children are the callers. */
+/** The callers: the root is the function, its children are its callers. */
 export function callersOf(tree: FlameTree, nodes: readonly number[], names: number): FlameTree {
 	const made = beginWith(tree, nodes);
 	const next = (at: number, visit: (child: number) => void) => {
@@ -207,7 +207,7 @@ export function callersOf(tree: FlameTree, nodes: readonly number[], names: numb
 	return finish(made);
 }
 
-/** From the allocating functions outwards: for each function what it asked for itself, and below it its callers. */
+/** Inverted, from the allocating functions: each function with its self value, and its callers below it. */
 export function inverted(tree: FlameTree, names: number): FlameTree {
 	const made = begin(ROOT_NAME, tree);
 	const ownVariance = tree.variance && Float64Array.from(tree.variance);

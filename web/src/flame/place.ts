@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A person's place in a tree that is replaced by a newer one of the same process: what was zoomed, chosen or open is found again by
-// the names on the way to it, since the numbers of nodes and the order of siblings change with what they hold.
+// Keeps the user's position when a newer tree of the same process replaces the tree: zoomed, selected and open nodes are found again by the
+// names on their path, since node numbers and the order of siblings change with their values.
 import { useEffect, useRef } from 'preact/hooks';
 import { reading } from '../model/source';
 import { note, value } from '../model/state';
@@ -12,18 +12,18 @@ import type { FlameTree } from './tree';
 interface Drawn {
 	tree: FlameTree;
 	names: readonly FlameName[];
-	/** The question that it answers. */
+	/** The query that it answers. */
 	of: string | null | undefined;
 }
 
-/** Gives for nodes of the last tree those of this one; undefined: it is the same tree, or one about something else. */
+/** Maps nodes of the last tree to nodes of this one; undefined: it is the same tree, or one of another query. */
 export function useSuccessor(drawn: Drawn): ((node: number) => number) | undefined {
 	const last = useRef<Drawn | undefined>(undefined);
 	const before = last.current;
 	last.current = drawn;
 	if (!before || !reading.value || before.tree === drawn.tree || before.of !== drawn.of) return undefined;
 	const match = matchNodes(before.tree, before.names, drawn.tree, drawn.names, 0);
-	/* As far as it is still there. */
+	/* The deepest node on the path that still exists. */
 	return (node) => {
 		let at = node;
 		while (at > 0 && match[at]! < 0) at = before.tree.parent[at]!;
@@ -31,7 +31,7 @@ export function useSuccessor(drawn: Drawn): ((node: number) => number) | undefin
 	};
 }
 
-/** The node that a key of the address names; -1: none. */
+/** The node that a key of the address refers to; -1: none. */
 export function usePlace(drawn: Drawn, key: 'zoom' | 'node', successor: ((node: number) => number) | undefined): number {
 	const address = value(key);
 	const kept = useRef<{ address: string | undefined; node: number }>({ address: undefined, node: -1 });

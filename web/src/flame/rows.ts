@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of an opened tree, and what stands directly above and below one function.
+// The rows of an expanded tree, and the direct callers and callees of one function.
 import { outermost } from './pivot';
 import { selfErrorAt, type FlameTree } from './tree';
 import type { FlameName } from '../model/types';
 
-/** Nodes in sight: the children of all that is open, in pre-order. */
+/** The visible nodes: the children of all open nodes, in pre-order. */
 export function openRows(tree: FlameTree, open: ReadonlySet<number>): number[] {
 	const rows: number[] = [];
 	const todo: number[] = [];
@@ -20,7 +20,7 @@ export function openRows(tree: FlameTree, open: ReadonlySet<number>): number[] {
 	return rows;
 }
 
-/** What is worth to be open at first: whatever holds a good part of the whole, as far as a screen reaches. */
+/** The nodes to expand at first: those with a large share of the whole, up to a screenful. */
 export function firstOpen(tree: FlameTree, share: number, most: number): Set<number> {
 	const open = new Set<number>();
 	const least = tree.weight[0]! * share;
@@ -80,7 +80,7 @@ export interface Neighbours {
 	callees: Neighbour[];
 }
 
-/** Of a function on all stacks, once for each stack. */
+/** Callers and callees of a function on all stacks, counted once per stack. */
 export function neighboursOf(tree: FlameTree, names: readonly FlameName[], wanted: string): Neighbours | undefined {
 	const nodes = outermost(
 		tree,

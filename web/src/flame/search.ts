@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes match, and how much of the whole they hold.
+// Which nodes match a search, and their share of the whole.
 import type { FlameName } from '../model/types';
 import type { FlameTree } from './tree';
 
-/** A regular expression if it is one, else the text itself; letters of both cases match. */
+/** The text as a regular expression if it is valid, else literally; case is ignored. */
 export function matcherOf(text: string): RegExp | undefined {
 	if (!text) return undefined;
 	try {
@@ -17,7 +17,7 @@ export interface Matches {
 	/** By name. */
 	names: Uint8Array;
 	count: number;
-	/** What is asked for in matching functions or in what they call, each byte once. */
+	/** The total of matching functions including their callees, counting each byte once. */
 	value: number;
 }
 
@@ -25,7 +25,7 @@ export function matchNames(names: readonly FlameName[], matcher: RegExp): Uint8A
 	return Uint8Array.from(names, (name) => (matcher.test(name.function) || (name.file !== null && matcher.test(name.file)) ? 1 : 0));
 }
 
-/** Walks what is not below a match already. */
+/** Does not descend below a match. */
 export function findMatches(tree: FlameTree, names: Uint8Array): Matches {
 	let count = 0;
 	let value = 0;

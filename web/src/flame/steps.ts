@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving through the tree by keys, and the address of a node: its place among its siblings at each level.
+// Keyboard navigation in the tree, and the address of a node: its index among its siblings at each level.
 import type { FlameTree } from './tree';
 
 function rankOf(tree: FlameTree, node: number): number {
@@ -7,7 +7,7 @@ function rankOf(tree: FlameTree, node: number): number {
 	const from = tree.childFrom[parent]!;
 	let low = from;
 	let high = tree.childFrom[parent + 1]!;
-	/* Children rise: they are in pre-order. */
+	/* Children are ascending: nodes are in pre-order. */
 	while (low < high) {
 		const middle = (low + high) >>> 1;
 		if (tree.children[middle]! < node) low = middle + 1;
@@ -23,7 +23,7 @@ function sibling(tree: FlameTree, node: number, by: number): number {
 	return at >= tree.childFrom[parent]! && at < tree.childFrom[parent + 1]! ? tree.children[at]! : node;
 }
 
-/** The node that an arrow leads to; undefined: the key means something else. */
+/** The node that an arrow key selects; undefined: another key. */
 export function step(tree: FlameTree, node: number, key: string, upwards: boolean): number | undefined {
 	const inwards = upwards ? ['ArrowUp', 'k'] : ['ArrowDown', 'j'];
 	const outwards = upwards ? ['ArrowDown', 'j'] : ['ArrowUp', 'k'];
@@ -51,7 +51,7 @@ export function addressOf(tree: FlameTree, node: number): string {
 	return parts.join('.');
 }
 
-/** As far as the address leads. */
+/** Follows the address as far as it exists. */
 export function nodeOfAddress(tree: FlameTree, address: string | undefined): number {
 	let node = 0;
 	for (const part of address ? address.split('.') : []) {

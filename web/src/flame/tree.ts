@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A call tree in arrays, laid out once: a million nodes are eight arrays and no objects.
 //
-// Nodes are in depth-first pre-order with the root at 0, so that everything below node n is n+1 .. end[n]-1. A node lies
-// at [start, start+weight) of the root's weight, its children from its left edge in their order, what it asked for itself
-// behind them. The children of a node stand together in `children`, by `start`: they are found by halving, not by search.
+// Nodes are in depth-first pre-order with the root at 0, so that everything below node n is n+1 .. end[n]-1. A node covers [start,
+// start+weight) of the root's weight; its children start at its left edge, in order, followed by its self value. The children of a node are
+// contiguous in `children`, sorted by `start`, and are found by binary search.
 
 export const ROOT_NAME = -2;
 export const OTHERS_NAME = -1;
@@ -19,15 +19,15 @@ export interface FlatNodes {
 
 export interface FlameTree {
 	count: number;
-	/** Index into the names; OTHERS_NAME, ROOT_NAME. */
+	/** Index into the names; or OTHERS_NAME, ROOT_NAME. */
 	name: Int32Array;
 	parent: Int32Array;
-	/** What was asked for here and below; with a comparison what changed. */
+	/** The cost of the node and everything below it; in a comparison, the change. */
 	value: Float64Array;
 	self: Float64Array;
-	/** Only with a comparison. */
+	/** Only in a comparison. */
 	before: Float64Array | undefined;
-	/** Only of estimates: squares of the standard errors of value, which add up as values do. */
+	/** Only for estimates: squared standard errors of value, which add up as values do. */
 	variance: Float64Array | undefined;
 	/** The width. */
 	weight: Float64Array;
@@ -51,14 +51,14 @@ function linkChildren(parent: Int32Array, count: number): { children: Int32Array
 }
 
 /**
- * Widths. Of plain numbers they are the values. What changed has a sign and may cancel out, so the width of a node is the
- * larger of before and after of what it asked for itself, and of its children the sum.
+ * Computes widths: for plain numbers, the values. Changes have a sign and may cancel out, so the width of a node is the larger of its self
+ * value before and after, plus the widths of its children.
  */
 function weigh(tree: Pick<FlameTree, 'count' | 'parent' | 'value' | 'self' | 'before'>): Float64Array {
 	const { count, parent, value, self, before } = tree;
 	const weight = new Float64Array(count);
 	if (!before) {
-		/* Threads that free for others hold a negative number: a parent is at least as wide as its children. */
+		/* Threads with many remote frees have negative values: a parent is at least as wide as its children. */
 		const below = new Float64Array(count);
 		for (let i = count - 1; i >= 0; i--) {
 			weight[i] = Math.max(0, value[i]!, below[i]!);
@@ -126,7 +126,7 @@ export function layOut(nodes: {
 	};
 }
 
-/** From what the server sends, whose outermost nodes have the parent -1. */
+/** From the server's data, where outermost nodes have the parent -1. */
 export function treeOf(nodes: FlatNodes, total: number): FlameTree {
 	const count = nodes.name.length + 1;
 	const name = new Int32Array(count);
@@ -155,7 +155,7 @@ export function treeOf(nodes: FlatNodes, total: number): FlameTree {
 	return layOut({ name, parent, value, self, before, variance });
 }
 
-/** The first child whose right edge is behind x, as an index into `children`. */
+/** The first child whose right edge is right of x, as an index into `children`. */
 export function firstChildAfter(tree: FlameTree, node: number, x: number): number {
 	let low = tree.childFrom[node]!;
 	let high = tree.childFrom[node + 1]!;
@@ -182,14 +182,14 @@ export function nodeAt(tree: FlameTree, x: number, depth: number): number {
 	return node;
 }
 
-/** From the outermost to the node itself, without the root. */
+/** From the outermost caller to the node itself, without the root. */
 export function pathTo(tree: FlameTree, node: number): number[] {
 	const path: number[] = [];
 	for (let at = node; at > 0; at = tree.parent[at]!) path.push(at);
 	return path.reverse();
 }
 
-/** Standard errors: of what is through a node, and of what is its own. 0: it was counted. */
+/** Standard errors of the total and of the self value of a node. 0: it is exact. */
 export function errorAt(tree: FlameTree, node: number): number {
 	return Math.sqrt(Math.max(0, tree.variance?.[node] ?? 0));
 }
@@ -198,6 +198,6 @@ export function selfErrorAt(tree: FlameTree, node: number): number {
 	if (!tree.variance) return 0;
 	let own = tree.variance[node]!;
 	for (let i = tree.childFrom[node]!; i < tree.childFrom[node + 1]!; i++) own -= tree.variance[tree.children[i]!]!;
-	/* What is left of rounding is not an error. */
+	/* A rounding residue is not an error. */
 	return own > tree.variance[node]! * 1e-3 ? Math.sqrt(own) : 0;
 }

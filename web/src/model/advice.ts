@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What following an advice would save, in the words of the terminal.
+// The saving of a finding, in the same words as in the terminal.
 import type { Finding } from './types';
 import { spread, quantity, type Unit } from './units';
 

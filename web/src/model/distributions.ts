@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and lifetimes by classes of powers of two, over all sites or against each other.
+// Sizes and lifetimes in power-of-two classes, over all sites or against each other.
 import type { HistoryResult, Site, SizeRow } from './types';
 
 /** 0 for 0, else the number of bits: 1, 2-3, 4-7, 8-15, ... */
@@ -15,7 +15,7 @@ export interface SizeClass {
 	index: number;
 	calls: number;
 	bytes: number;
-	/** Of estimates. */
+	/** For estimates. */
 	callsVariance: number;
 	bytesVariance: number;
 }
@@ -24,7 +24,7 @@ function none(index: number): SizeClass {
 	return { index, calls: 0, bytes: 0, callsVariance: 0, bytesVariance: 0 };
 }
 
-/** Exact sizes and classes alike go where their middle is. */
+/** Assigns both exact sizes and classes by their midpoint. */
 export function sizeClasses(rows: readonly SizeRow[]): SizeClass[] {
 	const classes: SizeClass[] = [];
 	for (const row of rows) {
@@ -41,20 +41,20 @@ export function sizeClasses(rows: readonly SizeRow[]): SizeClass[] {
 }
 
 export interface Heat {
-	/** Classes of sizes and of milliseconds that occur, rising. */
+	/** Classes of sizes and of milliseconds that occur, ascending. */
 	sizes: number[];
 	times: number[];
 	/** By time, then by size. */
 	cells: number[][];
-	/** Of estimates: standard errors, by time, then by size. */
+	/** For estimates: standard errors, by time, then by size. */
 	errors: number[][];
 	most: number;
 	total: number;
 }
 
 /**
- * Freed blocks by size and lifetime. Both are counted for each site, not for each pair: where a site has several sizes
- * its lifetimes are divided among them in proportion.
+ * Freed blocks by size and lifetime. The counts are per site, not per pair: if a site has several sizes, its lifetimes are divided among
+ * them in proportion.
  */
 export function heatOf(sites: readonly Site[]): Heat {
 	const cells = new Map<number, number>();
@@ -92,12 +92,12 @@ export function heatOf(sites: readonly Site[]): Heat {
 	};
 }
 
-/** Any numbers by two things; a cell by its row, then by its column. */
+/** Numbers in two dimensions; cells by row, then by column. */
 export interface Grid {
 	columns: number[];
 	rows: number[];
 	cells: number[][];
-	/** Of estimates: standard errors, likewise. */
+	/** For estimates: standard errors, by row, then by column. */
 	errors: number[][];
 	most: number;
 	total: number;
@@ -135,7 +135,7 @@ function span(classes: Iterable<number>): number[] {
 	return all.length ? Array.from({ length: Math.max(...all) - low + 1 }, (_, i) => low + i) : [];
 }
 
-/** Reallocs by what blocks had before and after: a site's calls stand where its means are. */
+/** Reallocs by size before and after; the calls of a site are placed at its mean sizes. */
 export function reallocGrid(sites: readonly Site[]): Grid {
 	const calls = new Sums();
 	const olds = new Set<number>();
@@ -153,7 +153,7 @@ export function reallocGrid(sites: readonly Site[]): Grid {
 
 const MOST_MOMENTS = 16;
 
-/** What was live over time, by the mean size of the site's blocks; largest sizes on top. */
+/** Live bytes over time, by the mean block size of the site; largest sizes on top. */
 export function courseGrid(history: HistoryResult, sites: readonly Site[]): Grid {
 	const size = new Map(sites.map((site) => [`${site.pid}.${site.site}`, classOf(Number(site.mean_bytes) || 0)]));
 	const step = Math.max(1, Math.ceil(history.snapshot_at_ns.length / MOST_MOMENTS));

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names for people: which frame of a stack to show for it, and a function's name without what nobody reads.
-import type { Frame } from './types';
+// Names to display: which frame of a stack represents it, and shortened function names.
+import type { FlameName, Frame } from './types';
 
 export function base(path: string | null | undefined): string {
 	return path ? path.slice(path.lastIndexOf('/') + 1) : '';
 }
 
+/** Whether this Python function imports modules, as in src/model/fold.c. */
+export function importsModules(name: FlameName): boolean {
+	return /^<frozen importlib\._bootstrap|\/importlib\/__init__\.py$/.test(name.file ?? '');
+}
+
 const NAMELESS = /^\[|^0|\+0x/;
 
-/** The innermost frame that says something, as src/analysis/result/locations.c has it. */
+/** The innermost frame that is not a runtime frame, as in src/analysis/result/locations.c. */
 export function ownerOf(stack: readonly number[], frames: readonly Frame[]): Frame | undefined {
 	let unnamed: Frame | undefined;
 	for (const number of stack) {
@@ -20,7 +25,7 @@ export function ownerOf(stack: readonly number[], frames: readonly Frame[]): Fra
 	return unnamed ?? frames[stack[0] ?? -1];
 }
 
-/** Behind the bracket that closes the one at `at`. */
+/** The position after the bracket that closes the one at `at`. */
 function behindBracket(text: string, at: number): number {
 	const open = text[at]!;
 	const close = open === '<' ? '>' : open === '(' ? ')' : '}';
@@ -59,7 +64,7 @@ function shorten(name: string): string {
 	return out.trim();
 }
 
-/** The type that a function returns, which the demangler writes before some names. */
+/** Strips the return type, which the demangler writes before some names. */
 function withoutReturned(name: string): string {
 	let depth = 0;
 	let cut = 0;
@@ -75,7 +80,7 @@ function withoutReturned(name: string): string {
 
 const kept = new Map<string, string>();
 
-/** Without arguments and with templates as an ellipsis: Cache<…>::insert. */
+/** Without arguments, and with an ellipsis for template arguments: Cache<…>::insert. */
 export function shortName(name: string): string {
 	if (!/[<( ]/.test(name) || name.startsWith('[')) return name;
 	let known = kept.get(name);
@@ -88,13 +93,13 @@ export function shortName(name: string): string {
 	return known;
 }
 
-/** What a stack is called in a list. */
+/** The label of a stack in a list. */
 export function ownerLabel(stack: readonly number[], frames: readonly Frame[]): string {
 	const owner = ownerOf(stack, frames);
 	return owner ? shortName(owner.function) : '[no stack]';
 }
 
-/** cache.cc:88, or the module where there is no source. */
+/** cache.cc:88, or the module if there is no source location. */
 export function placeOf(frame: { file: string | null; line: number; module: string | null }): string {
 	if (frame.file) return frame.line ? `${base(frame.file)}:${frame.line}` : base(frame.file);
 	return base(frame.module);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What grows, by the one definition that the views growth and summary have.
+// What counts as growth, as defined by the views growth and summary.
 import { plural, quantity } from './units';
 import type { GrowthResult } from './types';
 

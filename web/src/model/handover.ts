@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who frees whose blocks: rows are threads that free for others, columns those whose blocks they free.
+// Remote frees: rows are the threads that free, columns the threads that allocated the blocks.
 import type { Thread } from './types';
 
 export interface Handed {
@@ -10,10 +10,10 @@ export interface Handed {
 export interface Matrix {
 	freers: Thread[];
 	owners: { slot: string; thread: Thread | undefined }[];
-	/** By freer, then by owner. */
+	/** By freeing thread, then by allocating thread. */
 	cells: (Handed | undefined)[][];
 	most: number;
-	/** Not all threads are in it. */
+	/** Not all threads are shown. */
 	cut: boolean;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source text with its words coloured, line by line.
+// Syntax highlighting, line by line.
 import hljs from 'highlight.js/lib/core';
 import c from 'highlight.js/lib/languages/c';
 import cpp from 'highlight.js/lib/languages/cpp';
@@ -21,12 +21,12 @@ const LANGUAGES: readonly [RegExp, string][] = [
 	[/\.go$/, 'go'],
 ];
 
-/** More than this is shown plain: colouring would take longer than a person waits. */
+/** Larger files are shown plain: highlighting them would take too long. */
 const MOST = 400000;
 
 export function languageOf(path: string): string | undefined {
 	const name = path.slice(path.lastIndexOf('/') + 1);
-	/* Headers of the C++ library have no ending. */
+	/* Headers of the C++ standard library have no extension. */
 	return LANGUAGES.find(([ending]) => ending.test(name))?.[1] ?? (name.includes('.') ? undefined : 'cpp');
 }
 
@@ -34,7 +34,7 @@ function escape(text: string): string {
 	return text.replace(/[&<>"]/g, (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[sign]!);
 }
 
-/** Marks that go over the end of a line are closed there and opened again. */
+/** Closes elements that span a line break at its end, and reopens them on the next line. */
 export function splitLines(html: string): string[] {
 	const open: string[] = [];
 	return html.split('\n').map((line) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heaviest sites as layers under the line of what is live. What a site held is known at snapshots and stays until
-// the next, but no layer is drawn above the line: what was freed since is not there. What the layers do not explain is a layer of its own.
+// The heaviest sites as layers below the curve of live bytes. A site's live bytes are known at snapshots and assumed constant until the
+// next one, but a layer never exceeds the curve: memory freed since then is not drawn. The remainder is a layer of its own.
 import { ownerLabel } from './frames';
 import type { HistoryResult, HistorySite, Point } from './types';
 
@@ -11,9 +11,9 @@ export interface Layer {
 	colour: string;
 	/** By point of the timeline. */
 	values: number[];
-	/** Standard errors of estimates, likewise. */
+	/** Standard errors of estimates, by point of the timeline. */
 	errors?: number[] | undefined;
-	/** The upper edge: this layer and all below it, and at most what is live. */
+	/** The upper edge: this layer plus all below it, at most the live bytes. */
 	tops: number[];
 	site?: HistorySite;
 }
@@ -21,7 +21,7 @@ export interface Layer {
 export const LAYER_COLOURS = ['#8fc3ea', '#f2bf6c', '#86cfb0', '#e8a3c4', '#ece08a', '#f0a184', '#b3b0ea', '#a9c7b8', '#d6b89c'];
 const OTHER_COLOUR = '#c4c7c5';
 
-/** A course at other times: the last value until then. */
+/** Resamples a step function: each time gets the last value before it. */
 export function stepped(moments: readonly number[], course: readonly number[], times: readonly number[]): number[] {
 	let at = -1;
 	return times.map((time) => {
@@ -30,7 +30,7 @@ export function stepped(moments: readonly number[], course: readonly number[], t
 	});
 }
 
-/** Highest edge first, so that each is drawn over the one before. */
+/** Highest edge first, so that each layer is drawn over the one before. */
 export function layersOf(history: HistoryResult, points: readonly Point[]): Layer[] {
 	const times = points.map((point) => point.at_ns);
 	const tops = new Array<number>(times.length).fill(0);
@@ -57,7 +57,7 @@ export function layersOf(history: HistoryResult, points: readonly Point[]): Laye
 	layers.push({
 		key: 'rest',
 		label: 'all other sites',
-		hint: 'What the layers above do not hold',
+		hint: 'Live bytes outside the layers above',
 		colour: OTHER_COLOUR,
 		values: rest,
 		tops: points.map((point) => point.live_bytes),

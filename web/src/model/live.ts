@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A running process: asks every second whether there is a newer state, and makes the page ask for it. What a person has
-// chosen is in the address, which this does not touch.
+// A running process: polls every second for a newer reading, and makes the page query it. The user's choices are in the address, which this
+// does not touch.
 import { computed, signal } from '@preact/signals';
 import { about, busy, fetchJson, readAnew } from './source';
 
@@ -13,11 +13,11 @@ interface LiveState {
 
 const INTERVAL_MS = 1000;
 
-/** The page is of a running process, or of one that ran when it began. */
+/** The page shows a running process, or one that was running when the page was opened. */
 export const isLive = computed(() => (about.value?.live_pid ?? 0) > 0);
 export const newest = signal<LiveState | undefined>(undefined);
 export const paused = signal(false);
-/** Nobody answers any more. */
+/** The server no longer responds. */
 export const lost = signal(false);
 
 async function look(): Promise<void> {
@@ -32,7 +32,7 @@ async function look(): Promise<void> {
 	}
 }
 
-/** Not while nobody sees it, and not before what was asked last is answered: the server may be slower than we. */
+/** Does not poll while the page is hidden, or before the last query is answered: the server may be slower than the interval. */
 function tick(): void {
 	const idle = document.hidden || paused.peek() || busy() || newest.peek()?.ended;
 	void (idle ? Promise.resolve() : look()).then(() => {

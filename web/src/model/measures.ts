@@ -7,7 +7,7 @@ export interface MeasureWord {
 	title: string;
 	unit: Unit;
 	help: string;
-	/** Shown from the start. */
+	/** Shown by default. */
 	shown?: boolean;
 }
 
@@ -25,13 +25,13 @@ export const MEASURES: readonly MeasureWord[] = [
 	{ key: 'temporary_calls', title: 'Temporary', unit: 'count', help: "Allocations freed before the same thread's next one", shown: true },
 	{ key: 'frees', title: 'Freed', unit: 'count', help: 'Blocks that were freed' },
 	{ key: 'freed_bytes', title: 'Freed bytes', unit: 'bytes', help: 'Bytes that were freed' },
-	{ key: 'max_bytes', title: 'Own max', unit: 'bytes', help: 'The most that this site ever held at once' },
+	{ key: 'max_bytes', title: 'Own max', unit: 'bytes', help: 'Largest live size that this site ever had' },
 	{ key: 'internal_fragmentation_bytes', title: 'Waste', unit: 'bytes', help: 'Bytes the allocator added by rounding up' },
-	{ key: 'not_freed_internal_fragmentation_bytes', title: 'Waste at end', unit: 'bytes', help: 'Rounding in what was not freed at exit' },
-	{ key: 'mean_lifetime_ns', title: 'Mean life', unit: 'ns', help: 'How long freed blocks lived on average', shown: true },
-	{ key: 'lifetime_ns', title: 'Lifetime sum', unit: 'ns', help: 'How long freed blocks lived, added up' },
-	{ key: 'median_lifetime_ns', title: 'Half within', unit: 'ns', help: 'Half of the freed blocks lived at most so long' },
-	{ key: 'max_lifetime_ns', title: 'All within', unit: 'ns', help: 'All freed blocks lived at most so long' },
+	{ key: 'not_freed_internal_fragmentation_bytes', title: 'Waste at end', unit: 'bytes', help: 'Internal fragmentation of blocks not freed at exit' },
+	{ key: 'mean_lifetime_ns', title: 'Mean life', unit: 'ns', help: 'Mean lifetime of freed blocks', shown: true },
+	{ key: 'lifetime_ns', title: 'Lifetime sum', unit: 'ns', help: 'Total lifetime of freed blocks' },
+	{ key: 'median_lifetime_ns', title: 'Median life', unit: 'ns', help: 'Median lifetime of freed blocks' },
+	{ key: 'max_lifetime_ns', title: 'Max life', unit: 'ns', help: 'Maximum lifetime of freed blocks' },
 	{ key: 'short_lived_frees', title: 'Within 1 ms', unit: 'count', help: 'Blocks freed within a millisecond' },
 	{ key: 'first_seen_ns', title: 'First seen', unit: 'ns', help: 'When the first allocation was made' },
 	{ key: 'copied_bytes', title: 'Copied', unit: 'bytes', help: 'Bytes copied because realloc moved the block' },

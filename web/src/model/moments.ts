@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshots: the only ones of which every site is known. A time that a person points at stands for the nearest.
+// Snapshots: the only moments with numbers for every site. A time that the user selects is mapped to the nearest one.
 import type { SnapshotsResult, TimelineResult } from './types';
 import { duration } from './units';
 
 export interface Moment {
 	at: number;
-	/** As --at takes it. */
+	/** The value for --at. */
 	word: string;
 	label: string;
 	kind: 'peak' | 'end' | 'kept';
-	/** What the program or a person called it. */
+	/** The name given by the program or the user. */
 	name?: string | undefined;
 }
 
-/** A name that the program gave a moment of which nothing else is kept. */
+/** A moment that the program named, without a snapshot. */
 export interface Event {
 	at: number;
 	name: string;
@@ -23,13 +23,13 @@ export function eventsOf(named: SnapshotsResult | undefined): Event[] {
 	return (named?.snapshots ?? []).flatMap((row) => (row.snapshot === null && row.name ? [{ at: row.at_ns, name: row.name }] : []));
 }
 
-/** Names of the snapshots from one number to another: those that one row of the timeline stands for. */
+/** Names of the snapshots from one number to another, all represented by one row of the timeline. */
 function nameOf(named: SnapshotsResult | undefined, from: number, to: number): string | undefined {
 	const names = (named?.snapshots ?? []).filter((row) => row.snapshot !== null && row.snapshot >= from && row.snapshot < to && row.name);
 	return names.length ? names.map((row) => row.name).join(', ') : undefined;
 }
 
-/** Of a running process moments are thinned out as it goes on, and their numbers change: their times do not. */
+/** Snapshots of a running process are thinned out over time, which changes their numbers but not their times. */
 export function momentsOf(timeline: TimelineResult, live = false, named?: SnapshotsResult): Moment[] {
 	const points = timeline.timeline;
 	const numbers = points.flatMap((point) => (point.snapshot === null ? [] : [point.snapshot]));
@@ -38,7 +38,7 @@ export function momentsOf(timeline: TimelineResult, live = false, named?: Snapsh
 		if (point.snapshot !== null) {
 			const next = numbers.find((number) => number > point.snapshot!) ?? Infinity;
 			const name = nameOf(named, point.snapshot, next);
-			/* Several processes have moments at nearly the same time: the number tells them apart. */
+			/* Several processes have snapshots at nearly the same time: the number distinguishes them. */
 			const label = [name, duration(point.at_ns), live ? '' : `snap:${point.snapshot}`].filter(Boolean).join(', ');
 			list.push({ at: point.at_ns, word: live ? `time:${point.at_ns / 1e9}s` : `snap:${point.snapshot}`, label, kind: 'kept', name });
 		}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several processes in one recording: which one comes first, and what several have together.
+// Several processes in one recording: which one comes first, and their totals.
 import type { Process } from './types';
 
-/** The one that was started; if that has become another program, the last that it has become. As the summary in the terminal. */
+/** The process that was started; if it has called exec, the last program it became. Same as the summary in the terminal. */
 export function startedOf(processes: readonly Process[]): Process | undefined {
 	let first = processes[0];
 	for (const process of processes.slice(1)) if (first?.end === 'exec' && process.pid === first.pid) first = process;
@@ -28,7 +28,7 @@ const SUMMED = [
 
 export type Totals = Record<(typeof SUMMED)[number], number>;
 
-/** Sums, with the errors of sums of independent estimates. What has a moment is each process' own. */
+/** Sums, with the errors of sums of independent estimates. Values at a moment refer to each process' own. */
 export function totalsOf(processes: readonly Process[]): Totals {
 	const sums: Record<string, number> = {};
 	for (const key of SUMMED) {
@@ -39,7 +39,7 @@ export function totalsOf(processes: readonly Process[]): Totals {
 	return sums as Totals;
 }
 
-/** The one that was started, then the others in the order of their start; of more than `limit` those with the most memory. */
+/** The process that was started, then the others by start time; if there are more than `limit`, those with the most memory. */
 export function listedOf(processes: readonly Process[], limit: number): readonly Process[] {
 	if (processes.length <= limit) return processes;
 	const first = startedOf(processes)!;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the state to what is asked, in two forms: the query that the server answers and saved pages are keyed by, and the
-// command that prints the same in a terminal.
+// Turns the state into a query, in two forms: the URL that the server answers and that saved pages are keyed by, and the command that
+// prints the same in a terminal.
 import { asksThreads, type State } from './state';
 import { FILTERS, REPORT_VIEWS, questionOf } from './words';
 
@@ -10,7 +10,7 @@ function first(state: State, key: string): string | undefined {
 	return state.values[key]?.[0];
 }
 
-/** --cost, --at and --minus for the question; nothing where the view takes none. */
+/** --cost, --at and --minus of the query; empty if the view accepts none. */
 export function costParams(state: State, view: string): Params {
 	const takes = REPORT_VIEWS[view]?.costs ?? 'none';
 	const question = questionOf(first(state, 'cost') ?? 'peak');
@@ -40,7 +40,7 @@ export function costParams(state: State, view: string): Params {
 	return params;
 }
 
-/** Whether the number of the view is the one that was asked for. */
+/** Whether the view shows the number that was selected. */
 export function answersQuestion(state: State, view: string): boolean {
 	return costParams(state, view).length > 0;
 }
@@ -50,16 +50,16 @@ export function filterParams(state: State, view: string): Params {
 	const params = FILTERS.flatMap((filter) =>
 		takes === 'all' || takes.includes(filter.name) ? (state.values[filter.name] ?? []).map((value) => [filter.name, value] as const) : [],
 	);
-	/* Alone of all views sites adds mappings to the heap, unless it is told not to. A pool is neither. */
+	/* Only the view sites adds mappings to the heap unless --kind says otherwise. A pool is neither. */
 	return view === 'sites' && !state.values.kind && !state.values.pool ? [...params, ['kind', 'heap']] : params;
 }
 
-/** Names of the filters that are set. */
+/** Names of the active filters. */
 export function filtersOf(state: State): string[] {
 	return FILTERS.map((filter) => filter.name).filter((name) => state.values[name]);
 }
 
-/** Filters that are set and that the view does not take. */
+/** Active filters that the view does not accept. */
 export function ignoredFilters(state: State, view: string): string[] {
 	const takes = REPORT_VIEWS[view]?.filters ?? [];
 	return FILTERS.filter((f) => state.values[f.name] && takes !== 'all' && !takes.includes(f.name)).map((f) => f.label);
@@ -73,17 +73,17 @@ function scopeParams(state: State, view: string): Params {
 	return params;
 }
 
-/** The same of the newer recording alone: for what has no differences. */
+/** The same state for the newer recording alone, for parts without differences. */
 export function alone(state: State): State {
 	return { ...state, values: { ...state.values, compare: [] } };
 }
 
-/** What a view of the report is asked in this state. */
+/** The parameters of a view of the report in this state. */
 export function ask(state: State, view: string, more: Params = []): Params {
 	return [...scopeParams(state, view), ...costParams(state, view), ...filterParams(state, view), ...more];
 }
 
-/** The question whose answer says whether the peak is known of the threads in question; null: there are none. */
+/** The query whose result says whether the peak of the selected threads is known; null: no threads are selected. */
 export function peakQuestion(state: State): string | null {
 	if (!asksThreads(state)) return null;
 	const view = first(state, 'by') === 'thread' && state.view === 'sites' ? 'functions' : 'sites';
@@ -92,7 +92,7 @@ export function peakQuestion(state: State): string | null {
 	return canonical(view, [...scopeParams(of, view), ...filterParams(of, view), ...more, ['limit', '300']]);
 }
 
-/** view=V first, then by name: equal questions are equal texts. */
+/** view=V first, then sorted by name: equal queries are equal texts. */
 export function canonical(view: string, params: Params): string {
 	const sorted = [...params].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 	return new URLSearchParams([['view', view], ...sorted.map(([key, value]) => [key, value])]).toString();
@@ -104,7 +104,7 @@ export function shellWord(word: string): string {
 	return PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-const FLAGS = new Set(['callees', 'fold-recursion']);
+const FLAGS = new Set(['callees', 'fold-recursion', 'fold-imports']);
 
 /** The line that prints the same numbers. `before` is the older recording of a comparison. */
 export function command(files: readonly string[], before: string | undefined, view: string, params: Params, livePid = 0): string {
@@ -118,8 +118,8 @@ export function command(files: readonly string[], before: string | undefined, vi
 	const words = ['heapgauge', compares ? 'diff' : 'report', ...whose, '--view', view];
 	for (const [key, value] of params) {
 		if (key === 'compare' || key === 'file') continue;
-		words.push(`--${key}`);
-		if (!FLAGS.has(key)) words.push(shellWord(value));
+		if (!FLAGS.has(key)) words.push(`--${key}`, shellWord(value));
+		else words.push(value === '1' || value === 'yes' ? `--${key}` : `--${key}=${shellWord(value)}`);
 	}
 	return words.join(' ');
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates for a chart. Snapshots and the peak stand between the samples of the timeline and count nothing by themselves:
-// a rate belongs to the time from one sample to the next.
+// Rates for a chart. Snapshots and the peak lie between the samples of the timeline and have no counts of their own: a rate is that from
+// one sample to the next.
 import type { Point } from './types';
 
 export interface Rates {
@@ -27,7 +27,7 @@ export function ratesOf(points: readonly Point[]): Rates {
 		if (isBetween(point, points[i - 1]) && i + 1 < points.length) return;
 		const seconds = (point.at_ns - (last?.at_ns ?? 0)) / 1e9;
 		const rate = (key: 'calls' | 'frees' | 'total_bytes') => (seconds > 0 ? Math.max(0, (point[key] - (last?.[key] ?? 0)) / seconds) : 0);
-		/* What came since is made of other blocks than what was before: variances differ by its own. */
+		/* The blocks allocated since are independent of those before: the variances subtract. */
 		const error = (key: 'calls' | 'frees' | 'total_bytes') =>
 			seconds > 0 ? Math.sqrt(Math.max(0, errorOf(point, key) ** 2 - errorOf(last, key) ** 2)) / seconds : 0;
 		const [calls, frees, bytes] = [rate('calls'), rate('frees'), rate('total_bytes')];

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where answers come from: the page itself, or the server. Each question is asked once; an answer is never changed, so
-// that it can be kept as long as there is room. Of a running process each state that is read is another one to ask about.
+// Where results come from: the page itself, or the server. Each query is sent once. A result never changes, so that it is cached while
+// there is memory. For a running process, each reading makes new queries.
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { About, Embedded } from './types';
 
 export interface Answer<T> {
 	status: 'loading' | 'ready' | 'error';
-	/** The question that this is about, as `canonical` writes it. */
+	/** The query that this result belongs to, as `canonical` writes it. */
 	of: string | null;
-	/** What answers that question, never another one. While loading: the same with fewer rows. */
+	/** The result of that query, never of another. While loading: the same with fewer rows. */
 	data?: T;
 	error?: string;
-	/** The question is not answered in a saved page. */
+	/** The saved page does not contain this result. */
 	absent?: boolean;
 }
 
@@ -34,24 +34,24 @@ let embedded: Embedded = {};
 
 export const about = signal<About | undefined>(undefined);
 export const saved = signal(false);
-/** Questions that are being answered now and that somebody waits for. */
+/** Number of queries in flight that the user waits for. */
 export const waiting = signal(0);
-/** Which state of a running process is asked about; 0: the one that came with the page, or a recording. */
+/** The reading of a running process to query; 0: the one embedded in the page, or a recording. */
 export const reading = signal(0);
 
-/** From now on another state is asked about. What is on screen stays until its answers are there. */
+/** Switches to another reading. The old results stay on screen until the new ones arrive. */
 export function readAnew(number: number): void {
 	if (number === reading.peek()) return;
 	answers.clear();
 	reading.value = number;
 }
 
-/** What was answered is asked anew: something in it could not be drawn. */
+/** Drops all cached results, because one of them could not be drawn. */
 export function forgetAnswers(): void {
 	answers.clear();
 }
 
-/** Whether something is being asked. */
+/** Whether a query is in flight. */
 export function busy(): boolean {
 	return asked.size > 0;
 }
@@ -70,12 +70,12 @@ export function readEmbedded(text: string): void {
 
 const LIMIT = /(^|&)limit=\d+/;
 
-/** A limit says how many rows are wanted, not of what. */
+/** The key without its limit, which only says how many rows are wanted. */
 function withoutLimit(key: string | null): string | null {
 	return key === null ? null : key.replace(LIMIT, '');
 }
 
-/** What the page itself holds: that very question, or the same with another limit. */
+/** The result embedded in the page, for this query or for the same with another limit. */
 function inPage(key: string): unknown {
 	const results = embedded.results;
 	if (!results) return undefined;
@@ -99,19 +99,19 @@ export async function fetchJson(path: string): Promise<unknown> {
 	try {
 		response = await fetch(path, { credentials: 'same-origin', headers: { accept: 'application/json' } });
 	} catch {
-		throw new AskError('heapgauge view does not answer any more. Start it again to go on; what is on screen stays.');
+		throw new AskError('heapgauge view has stopped. Restart it to continue; the page keeps its data.');
 	}
 	const body = (await response.json().catch(() => undefined)) as { error?: string } | undefined;
 	if (!response.ok || body === undefined) throw new AskError(body?.error ?? `The server answered with status ${response.status}.`);
 	return body;
 }
 
-/** Answers that are at hand, without waiting. */
+/** A result that is available without waiting. */
 function atHand(path: string, key: string): unknown {
 	return answers.get(nameOf(path, key)) ?? (path === '/api/result' && !reading.value ? inPage(key) : undefined);
 }
 
-/** `quiet`: something is on screen already, and nobody waits. */
+/** `quiet`: something is already on screen, so the user does not wait. */
 export function load(path: string, key: string, quiet = false): Promise<unknown> {
 	const name = nameOf(path, key);
 	const known = atHand(path, key);
@@ -147,8 +147,8 @@ function failed<T>(of: string, error: Error): Answer<T> {
 }
 
 /**
- * The answer to a question; null asks nothing. What arrives for an earlier question is kept for whoever asks that again, and
- * not shown. Of a running process the answer about the state before stays until the next one is there.
+ * The result of a query; null sends none. A result that arrives for an earlier query is cached but not shown. For a running process, the
+ * result of the previous reading stays until the next one arrives.
  */
 export function useAnswer<T>(key: string | null, path = '/api/result'): Answer<T> {
 	const [arrived, setArrived] = useState<Answer<T>>({ status: 'loading', of: null });

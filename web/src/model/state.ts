@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the page is its address: #/view?key=value&... Everything that a person chose is there, so that an address
-// can be sent to somebody, and going back works. What belongs to one view alone is dropped on leaving it.
+// The state of the page is its address: #/view?key=value&... It holds all choices of the user, so that an address can be shared and "back"
+// works. Keys of one view are dropped when the user leaves it.
 import { computed, signal } from '@preact/signals';
 import { FILTERS, questionOf, type Question } from './words';
 
 export type ViewName = 'start' | 'flame' | 'sites' | 'tree' | 'source' | 'time' | 'sizes' | 'threads' | 'tags' | 'compare' | 'run';
 
-/** The first ten by their keys. */
+/** The first ten have a key. */
 export const VIEW_NAMES: readonly ViewName[] = [
 	'start',
 	'flame',
@@ -27,7 +27,7 @@ export interface State {
 	values: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What stays when the view changes. */
+/** Keys that are kept when the view changes. */
 const SHARED = new Set(['file', 'compare', 'cost', 'unit', 'at', 'minus', 'sel', ...FILTERS.map((f) => f.name)]);
 
 export function parseState(hash: string): State {
@@ -52,7 +52,7 @@ export function formatState(state: State): string {
 
 export type Changes = Record<string, string | readonly string[] | null | undefined>;
 
-/** A state with some keys changed; null takes a key away. */
+/** The state with some keys changed; null removes a key. */
 export function changed(state: State, changes: Changes): State {
 	const values: Record<string, readonly string[]> = { ...state.values };
 	for (const [key, value] of Object.entries(changes)) {
@@ -70,27 +70,27 @@ export function moved(state: State, view: ViewName, changes: Changes = {}): Stat
 	return changed({ view, values }, changes);
 }
 
-/** What the address says. */
+/** The state in the address. */
 export const address = signal<State>({ view: 'start', values: {} });
 
-/** Why nobody knows what the threads in question held at the peak; undefined: it is known, or no threads are in question. */
+/** Why the live bytes of the selected threads at the peak are unknown; undefined: they are known, or no threads are selected. */
 export const peakUnknown = signal<string | undefined>(undefined);
 
-/** Whether numbers of some threads are asked for, or of each. */
+/** Whether the query is about certain threads, or grouped by thread. */
 export function asksThreads(of: State): boolean {
 	return of.values.thread !== undefined || (of.view === 'sites' && of.values.by?.[0] === 'thread');
 }
 
-/** The end is asked for where the peak is not known. */
+/** Replaces the peak by the end where the peak is unknown. */
 export function withEnd(of: State, unknown: boolean): State {
 	const peak = (of.values.cost?.[0] ?? 'peak') === 'peak';
 	return unknown && peak && asksThreads(of) ? changed(of, { cost: 'leaked' }) : of;
 }
 
-/** What the page asks: the address, as far as it can be answered. */
+/** The state to query: the address, with an unknown peak replaced. */
 export const state = computed<State>(() => withEnd(address.value, peakUnknown.value !== undefined));
 
-/** It would have been the peak. */
+/** The end is shown instead of the peak. */
 export const endForPeak = computed<boolean>(() => state.value !== address.value);
 
 export function value(key: string): string | undefined {
@@ -109,7 +109,7 @@ function show(next: State, keep: boolean): void {
 	address.value = next;
 }
 
-/** A step that "back" undoes. */
+/** Adds a step that "back" undoes. */
 export function go(view: ViewName, changes: Changes = {}): void {
 	show(moved(address.peek(), view, changes), true);
 }
@@ -118,7 +118,7 @@ export function set(changes: Changes): void {
 	show(changed(address.peek(), changes), true);
 }
 
-/** What is not worth a step back: a selected row, a sorted column. */
+/** Changes what is not worth a history entry: a selected row, a sorted column. */
 export function note(changes: Changes): void {
 	show(changed(address.peek(), changes), false);
 }
@@ -138,8 +138,8 @@ export const question = computed<Question>(() => {
 	return { ...asked, unit: 'count', key: asked.key.replace('_bytes', '_blocks') };
 });
 
-/** Start is of the newer recording, whatever the switch says. */
+/** Start always shows the newer recording, whatever the switch says. */
 export const comparing = computed<boolean>(() => value('compare') === '1' && state.value.view !== 'start');
 
-/** Numbers are differences: what grew and what shrank are no parts of a whole. */
+/** Numbers are differences: positive and negative ones are not parts of a whole. */
 export const differing = computed<boolean>(() => comparing.value || question.value.name === 'grown');

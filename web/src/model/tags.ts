@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tags as a tree that opens and is sorted among siblings. The report gives them in pre-order with their depth.
+// Tags as a tree that can be expanded and is sorted among siblings. The report lists them in pre-order with their depth.
 import type { Tag } from './types';
 
-/** Where a row is: its path, or what it stands for below its parent. */
+/** Identifies a row: its path, or what it stands for below its parent. */
 export function keyOf(tags: readonly Tag[], index: number): string {
 	const tag = tags[index]!;
 	if (tag.tag !== null) return tag.tag;
@@ -14,7 +14,7 @@ export function keyOf(tags: readonly Tag[], index: number): string {
 export interface TagRow {
 	key: string;
 	tag: Tag;
-	/** undefined: nothing inside it. */
+	/** undefined: it has no children. */
 	open: boolean | undefined;
 }
 
@@ -35,7 +35,7 @@ function forest(tags: readonly Tag[]): Node[] {
 	return roots;
 }
 
-/** Rows in sight. `by`: a larger number comes first, nulls last; none: as they came. */
+/** The visible rows. `by`: larger numbers first, nulls last; without it: in the given order. */
 export function tagRows(tags: readonly Tag[], shut: ReadonlySet<string>, by?: (tag: Tag) => number | string | null, down = true): TagRow[] {
 	const rows: TagRow[] = [];
 	const compare = (a: Node, b: Node) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Light or dark: what the system says, until a person says otherwise. Kept in the browser where it lets us.
+// Light or dark: the system's setting, until the user chooses. Stored in the browser if it permits.
 import { computed, effect, signal } from '@preact/signals';
 
 export type Theme = 'light' | 'dark';
@@ -16,7 +16,7 @@ export function switchTheme(): void {
 	try {
 		localStorage.setItem(KEY, wanted.value);
 	} catch {
-		/* A page from disk may have no storage: the choice holds until it is closed. */
+		/* A page opened from disk may have no storage: the choice lasts until it is closed. */
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server answers: the JSON of `heapgauge report --format json`, as far as the page reads it. Keys are those of
-// src/analysis; a key that is missing here is simply not shown.
+// Responses of the server: the JSON of `heapgauge report --format json`, as far as the page reads it. The keys are those of src/analysis; a
+// key that is missing here is not shown.
 
 export interface Frame {
 	function: string;
@@ -10,8 +10,9 @@ export interface Frame {
 	offset: number;
 	inlined: boolean;
 	address_exact: boolean;
-	/** libc, runtimes, containers: not what a person looks for. */
+	/** libc, runtimes, containers: rarely what the user looks for. */
 	runtime_frame?: boolean;
+	language?: string | null;
 }
 
 export interface Run {
@@ -31,11 +32,11 @@ export interface Head {
 	peak_bytes: number;
 	peak_at_ns: number;
 	warnings: Record<string, number>;
-	/** null: every block was recorded. Else numbers are estimates: NAME_error is the standard error of NAME, if it is not 0. */
+	/** null: every block was recorded. Otherwise numbers are estimates: NAME_error is the standard error of NAME, if it is not 0. */
 	sampling?: { interval_bytes: number; samples: number; peak_bias_bytes: number } | null;
 }
 
-/** Of views that answer a question. */
+/** Results of views that take a query. */
 export interface Answered extends Head {
 	cost: string;
 	moment: string;
@@ -43,11 +44,11 @@ export interface Answered extends Head {
 	total: number;
 	suppressed: number;
 	suppressed_sites: number;
-	/** What must be known of the numbers; absent: nothing. */
+	/** A caveat about the numbers; absent: none. */
 	note?: string;
-	/** Filters left nothing; the note says so. */
+	/** No rows match the filters; the note says so. */
 	unmatched?: boolean;
-	/** It would have been the peak, had that been known of the threads. */
+	/** Shows the end instead of the peak, which is unknown for the threads. */
 	end_for_peak?: boolean;
 }
 
@@ -85,7 +86,7 @@ export interface Site {
 	sizes?: SizeBar[];
 	lifetimes?: TimeBar[];
 	realloc?: ReallocNumbers;
-	/** What the program called it: the path of a tag, and its labels by key. */
+	/** Names given by the program: the path of a tag, and its labels by key. */
 	tag?: string | null;
 	labels?: Record<string, string>;
 	[column: string]: unknown;
@@ -124,7 +125,7 @@ export interface Measure {
 	change: number;
 	spread: number;
 	within_spread: boolean;
-	/** Of estimates: chance makes as much of two equal ones. */
+	/** For estimates: the difference is within the noise. */
 	within_noise?: boolean;
 }
 
@@ -138,7 +139,7 @@ export interface Memory {
 	live_bytes: number;
 	internal_fragmentation_bytes: number;
 	mmap_live_bytes: number;
-	/** From here to untouched_bytes null: the recording does not say whose the memory was. */
+	/** From here to untouched_bytes, null: the recording does not attribute the memory. */
 	mmap_resident_bytes: number | null;
 	mmap_untouched_bytes: number | null;
 	allocator_overhead_bytes: number | null;
@@ -186,12 +187,12 @@ export interface Process {
 	started_offset_ns: number;
 	duration_ns: number;
 	mode: string;
-	/** Only of a sampled process: the sampling interval: average bytes between samples. */
+	/** For a sampled process: the sampling interval, average bytes between samples. */
 	sampling_interval_bytes?: number;
 	samples?: number;
-	/** By how much the peak is too high on average, at most. */
+	/** Upper bound of the peak's average bias, which is upwards. */
 	peak_bias_bytes?: number;
-	/** Frames of a stack that are kept. */
+	/** Maximum number of frames recorded per stack. */
 	depth_limit?: number;
 	/** In a parallel job. */
 	rank?: number | null;
@@ -231,10 +232,10 @@ export interface TimelineResult extends Head {
 	timeline: Point[];
 }
 
-/** Moments that have a name. */
+/** Named moments. */
 export interface SnapshotsResult extends Head {
 	snapshots: {
-		/** null: only the name was kept. */
+		/** null: only the name was recorded. */
 		snapshot: number | null;
 		at_ns: number;
 		pid: number;
@@ -388,17 +389,17 @@ export interface ThreadsResult extends Head {
 	total_bytes: number;
 	cross_thread_freed_blocks: number;
 	cross_thread_freed_bytes: number;
-	/** What is not known of some of them. */
+	/** What is unknown about some of them. */
 	note?: string;
 	threads: Thread[];
 }
 
 export interface Tag {
 	depth: number;
-	/** What was asked about: of the tag and all inside it, and of it alone. */
+	/** The selected number: of the tag including all tags inside it, and of the tag alone. */
 	value: number;
 	self: number;
-	/** null: no tag, but what has none or is not shown. */
+	/** null: not a tag, but the memory without a tag or of tags not shown. */
 	visits: number | null;
 	total_bytes: number;
 	self_total_bytes: number;
@@ -419,9 +420,9 @@ export interface Tag {
 	name: string | null;
 	/** Its path: server/parser. */
 	tag: string | null;
-	/** scope, label, pool; null: no tag. */
+	/** scope, label, pool; null: not a tag. */
 	kind: string | null;
-	/** Tags that this row stands for. */
+	/** Number of tags that this row summarizes. */
 	hidden: number;
 }
 
@@ -434,7 +435,7 @@ export interface Pool {
 	pid: number;
 	live_bytes: number;
 	live_blocks: number;
-	/** null: filters leave out some of it. */
+	/** null: unknown, because filters exclude a part. */
 	max_bytes: number | null;
 	peak_bytes: number;
 	total_bytes: number;
@@ -453,6 +454,7 @@ export interface FlameName {
 	file: string | null;
 	line: number;
 	inlined: boolean;
+	language?: string | null;
 }
 
 export interface FlameResult extends Answered {
@@ -464,7 +466,7 @@ export interface FlameResult extends Answered {
 export interface SourceFile {
 	file: string;
 	from: string;
-	/** null: not known, as between the excerpts of a bundle. */
+	/** null: unknown, as between the excerpts of a bundle. */
 	lines: (string | null)[];
 }
 
@@ -474,7 +476,7 @@ export interface About {
 	compare: boolean;
 	/** The older recording of a comparison. */
 	before?: string | null;
-	/** The running process that is shown; 0: recordings are. */
+	/** The running process that is shown; 0: recordings. */
 	live_pid?: number;
 	views: { name: string; help: string; compares: boolean }[];
 	costs: { name: string; help: string; unit: string }[];
@@ -484,7 +486,7 @@ export interface About {
 	command: string;
 }
 
-/** What stands in the page when it comes. */
+/** Data embedded in the page. */
 export interface Embedded {
 	about?: About;
 	results?: Record<string, unknown>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantities as the terminal writes them (src/util/units.c): one decimal in the largest unit that gives at least 1.0,
-// rounded half up before the unit is chosen, so that page and terminal show the same text for the same number.
+// Formats quantities as the terminal does (src/util/units.c): one decimal in the largest unit that gives at least 1.0, rounded half up
+// before the unit is chosen, so that page and terminal show the same text for the same number.
 
 const BYTES = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 const COUNTS = ['k', 'M', 'G', 'T', 'P', 'E'];
@@ -63,23 +63,23 @@ function tenthsOfPercent(part: number, whole: number): string {
 	return `${Math.floor(tenths / 10)}.${tenths % 10} %`;
 }
 
-/** "12.5 %". What is negative or more than the whole is no part of it, and gets no percentage. */
+/** "12.5 %". A negative part, or one larger than the whole, gets no percentage. */
 export function share(part: number, whole: number | undefined): string | undefined {
 	return whole === undefined || whole <= 0 || part < 0 || part > whole ? undefined : tenthsOfPercent(part, whole);
 }
 
-/** The same for a cell of a table, which must not be empty. */
+/** Like share, but never empty, for a table cell. */
 export function percent(part: number, whole: number | undefined): string {
 	return share(part, whole) ?? '\u2013';
 }
 
-/** "+150.0 %": a change in relation to what there was. It may be more than there was. */
+/** "+150.0 %": a change relative to the old value; it may exceed 100 %. */
 export function relative(difference: number, before: number): string {
 	const sign = difference > 0 ? '+' : difference < 0 ? '\u2212' : '';
 	return before > 0 ? sign + tenthsOfPercent(Math.abs(difference), before) : '\u2013';
 }
 
-/** "±3.1 %" of an estimate, or of a difference its error as such; nothing of an exact number. As the terminal writes it. */
+/** "±3.1 %" for an estimate; for a difference, the absolute error; empty for an exact number. Same format as the terminal. */
 export function spread(error: number | undefined, value: number, unit?: Unit): string {
 	if (!error) return '';
 	if (unit || !value) return `±${quantity(Math.round(error), unit ?? 'count')}`;
@@ -107,12 +107,12 @@ export function quantity(value: number, unit: Unit): string {
 	}
 }
 
-/** With a plus in front of what grew. */
+/** With a plus sign if it grew. */
 export function change(value: number, unit: Unit): string {
 	return value > 0 ? `+${quantity(value, unit)}` : quantity(value, unit);
 }
 
-/** All digits, for tooltips and for people who paste numbers. */
+/** The exact number, for tooltips and for copying. */
 export function exact(value: number, unit: Unit): string {
 	const digits = count(value);
 	switch (unit) {

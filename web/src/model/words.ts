@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of the question, and what each view makes of one. They are those of the command line: what the page asks can
-// be typed.
+// The terms of a query, and what each view accepts. They are those of the command line, so that every query of the page can be typed.
 import type { Unit } from './units';
 
 export type QuestionName =
@@ -9,14 +8,14 @@ export type QuestionName =
 export interface Question {
 	name: QuestionName;
 	label: string;
-	/** One sentence: what the number is. */
+	/** One sentence that defines the number. */
 	help: string;
-	/** Of one moment, so that it goes with --at; else of the whole run. */
+	/** Refers to one moment, so that --at applies; else to the whole run. */
 	ofMoment: boolean;
 	unit: Unit;
 	/** The key of the number in rows of sites and in trees. */
 	key: string;
-	/** Short, above a column. */
+	/** Short heading for a column. */
 	title: string;
 }
 
@@ -59,7 +58,7 @@ export const QUESTIONS: readonly Question[] = [
 	},
 	{
 		name: 'total',
-		label: 'Total asked for',
+		label: 'Total requested',
 		help: 'Bytes requested over the whole run, freed or not.',
 		ofMoment: false,
 		unit: 'bytes',
@@ -104,7 +103,7 @@ export const QUESTIONS: readonly Question[] = [
 	},
 	{
 		name: 'lifetime',
-		label: 'Lifetime, added up',
+		label: 'Total lifetime',
 		help: 'Total lifetime of freed blocks.',
 		ofMoment: false,
 		unit: 'ns',
@@ -141,7 +140,7 @@ export interface FilterWord {
 	help: string;
 	/** May be given more than once. */
 	many: boolean;
-	/** Written before the value when typed into the filter box. */
+	/** The prefix that selects this filter in the filter box. */
 	typed: string;
 }
 
@@ -153,11 +152,20 @@ export const FILTERS: readonly FilterWord[] = [
 	{ name: 'pool', label: 'pool', help: 'only blocks from a matching pool', many: true, typed: 'pool:' },
 	{ name: 'tag', label: 'tag', help: 'only allocations under a matching tag', many: true, typed: 'tag:' },
 	{ name: 'label', label: 'label', help: 'only allocations under a matching label: tenant=acme', many: true, typed: 'label:' },
+	{ name: 'language', label: 'language', help: 'c, c++, fortran, python, rust or unknown', many: false, typed: 'language:' },
 	{ name: 'thread', label: 'thread', help: 'only threads with this number or a matching name', many: false, typed: 'thread:' },
 	{ name: 'process', label: 'process', help: 'only processes with this number or a matching command', many: false, typed: 'process:' },
 	{ name: 'min-size', label: 'at least', help: 'only sites whose mean allocation is at least this large', many: false, typed: 'size>' },
 	{ name: 'max-size', label: 'at most', help: 'only sites whose mean allocation is at most this large', many: false, typed: 'size<' },
 	{ name: 'kind', label: 'kind', help: 'heap, mmap, pool or all', many: false, typed: 'kind:' },
+	{ name: 'frames', label: 'frames', help: 'of Python programs: program, all or python', many: false, typed: 'frames:' },
+	{
+		name: 'fold-imports',
+		label: 'fold imports',
+		help: 'yes: without the Python functions that import modules',
+		many: false,
+		typed: 'fold-imports:',
+	},
 ];
 
 export interface Axis {
@@ -176,11 +184,12 @@ export const AXES: readonly Axis[] = [
 	{ name: 'file', label: 'Source file', rows: 'files', ofFrames: true },
 	{ name: 'module', label: 'Module', rows: 'modules', ofFrames: true },
 	{ name: 'type', label: 'Type', rows: 'types', ofFrames: false },
+	{ name: 'language', label: 'Language', rows: 'languages', ofFrames: false },
 	{ name: 'tag', label: 'Tag', rows: 'tags', ofFrames: false },
 	{ name: 'label', label: 'Label', rows: 'labels', ofFrames: false },
 	{ name: 'pool', label: 'Pool', rows: 'pools', ofFrames: false },
 	{ name: 'thread', label: 'Thread', rows: 'threads', ofFrames: false },
-	{ name: 'size', label: 'Size asked for', rows: 'sizes', ofFrames: false },
+	{ name: 'size', label: 'Requested size', rows: 'sizes', ofFrames: false },
 	{ name: 'process', label: 'Process', rows: 'processes', ofFrames: false },
 ];
 
@@ -188,11 +197,11 @@ export function axisOf(name: string): Axis {
 	return AXES.find((axis) => axis.name === name) ?? AXES[0]!;
 }
 
-/** What a view of the report takes of the question and of the filters. */
+/** Which parts of the query and which filters a view of the report accepts. */
 interface Takes {
 	costs: 'all' | 'none' | readonly string[];
 	filters: 'all' | readonly string[];
-	/** Also with two recordings. */
+	/** Also accepts two recordings. */
 	compares: boolean;
 }
 

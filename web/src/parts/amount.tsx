@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number and, where it is an estimate, its standard error beside it: every number of the page is shown by this.
+// A number and, if it is an estimate, its standard error: every number on the page is shown by this.
 import { change, exact, quantity, spread, type Unit } from '../model/units';
 
-/** The error that the report has beside a number, under its name and "_error"; 0: it was counted. */
+/** The error of a number, which the report has under its name plus "_error"; 0: it is exact. */
 export function errorOf(row: object | undefined, key: string): number {
 	const error = (row as Record<string, unknown> | undefined)?.[`${key}_error`];
 	return typeof error === 'number' ? error : 0;
 }
 
-/** All digits, for tooltips. */
+/** The exact number, for tooltips. */
 export function hintOf(value: number, unit: Unit, error: number): string {
 	return error ? `${exact(value, unit)} ± ${exact(error, unit)} (standard error)` : exact(value, unit);
 }
@@ -23,11 +23,11 @@ export function Amount({ value, unit, error = 0, signed = false }: { value: numb
 	);
 }
 
-/** The same as plain text: for labels and for what is drawn. */
+/** The same as plain text, for labels and drawings. */
 export function amountText(value: number, unit: Unit, error: number, signed = false): string {
 	const text = signed ? change(value, unit) : quantity(value, unit);
 	return error ? `${text} ${spread(error, value, signed ? unit : undefined)}` : text;
 }
 
-/** Pixels that a column of numbers is wider where it has errors. */
+/** Extra pixels for a column of numbers with errors. */
 export const ERROR_WIDTH = 52;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far the numbers can be trusted, always in sight: exact or sampled, what was lost, what recording cost.
+// How reliable the numbers are, always visible: exact or sampled, what was lost, what recording cost.
 import { base } from '../model/frames';
 import { useAnswer, about } from '../model/source';
 import { go, set, state, value } from '../model/state';
@@ -9,7 +9,7 @@ import type { ProcessesResult } from '../model/types';
 import { bytes, duration, plural, share, spread } from '../model/units';
 import { errorOf } from './amount';
 
-/** Of all processes, whatever the filters. */
+/** The summary of all processes, whatever the filters. */
 export function useSummary() {
 	const params = askParams({ ...state.value, values: { file: state.value.values.file ?? [] } }, 'summary');
 	return useAnswer<ProcessesResult>(
@@ -21,9 +21,9 @@ export function useSummary() {
 }
 
 export interface Trust {
-	/** "exact", or how it was sampled and how far off the peak may be. */
+	/** "exact", or the sampling interval and the error of the peak. */
 	mode: string;
-	/** Kinds of things that were lost, cut or unknown. */
+	/** Number of kinds of losses. */
 	losses: number;
 	ownBytes: number;
 	rssBytes: number;

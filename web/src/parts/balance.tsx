@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The balance sheet of a process: from what the program asked for to what the kernel counts; the lines add up.
+// The memory breakdown of a process, from requested bytes to what the kernel counts; the lines add up.
 import type { Memory } from '../model/types';
 import { bytes, duration } from '../model/units';
 import { Amount, errorOf, hintOf } from './amount';
@@ -8,11 +8,11 @@ interface Line {
 	sign: '' | '+' | '−' | '=';
 	label: string;
 	meaning: string;
-	/** Null: not known. */
+	/** Null: unknown. */
 	value: (m: Memory) => number | null;
-	/** The name of the number, if it may be an estimate. */
+	/** The key of the number, if it may be an estimate. */
 	key?: string;
-	/** Shown also if it is 0. */
+	/** Also shown if it is 0. */
 	always: boolean;
 }
 
@@ -21,7 +21,7 @@ const LINES: readonly Line[] = [
 	{
 		sign: '+',
 		label: 'rounding',
-		meaning: 'usable beyond what was asked for',
+		meaning: 'usable beyond the requested size',
 		value: (m) => m.internal_fragmentation_bytes,
 		key: 'internal_fragmentation_bytes',
 		always: true,
@@ -38,7 +38,7 @@ const LINES: readonly Line[] = [
 	{
 		sign: '+',
 		label: 'held',
-		meaning: 'by the allocator: freed and not given back, headers, never handed out',
+		meaning: 'by the allocator: free and not returned, headers, never allocated',
 		value: (m) => m.allocator_overhead_bytes,
 		key: 'allocator_overhead_bytes',
 		always: true,
@@ -46,15 +46,15 @@ const LINES: readonly Line[] = [
 	{
 		sign: '+',
 		label: 'inherited',
-		meaning: 'by fork: there before its own first allocation',
+		meaning: 'by fork: present before its first allocation',
 		value: (m) => m.inherited_bytes,
 		always: false,
 	},
-	{ sign: '+', label: 'static data', meaning: 'variables that begin as zero', value: (m) => m.static_bytes, always: false },
+	{ sign: '+', label: 'static data', meaning: '.bss (zero-initialized variables)', value: (m) => m.static_bytes, always: false },
 	{
 		sign: '+',
 		label: 'not recorded',
-		meaning: 'explained by no allocation or mmap that was recorded',
+		meaning: 'not in any recorded allocation or mapping',
 		value: (m) => m.unrecorded_bytes,
 		always: true,
 	},
@@ -65,24 +65,24 @@ const LINES: readonly Line[] = [
 	{ sign: '+', label: 'recorder', meaning: 'what recording costs', value: (m) => m.recorder_bytes, always: true },
 	{ sign: '+', label: 'rest', meaning: 'in no class', value: (m) => m.rest_bytes, always: false },
 	{ sign: '=', label: 'RSS', meaning: 'resident, as the kernel counts it', value: (m) => m.rss_bytes, always: true },
-	{ sign: '', label: 'swap', meaning: 'not resident any more', value: (m) => m.swap_bytes, always: false },
+	{ sign: '', label: 'swap', meaning: 'no longer resident', value: (m) => m.swap_bytes, always: false },
 ];
 
-/** The last moment of the process that was looked at: all its numbers are of that moment. */
+/** The last observation of the process; all numbers are from that moment. */
 export function lastSheet(rows: readonly Memory[], pid: number): Memory | undefined {
 	return rows.filter((row) => row.pid === undefined || row.pid === pid).at(-1);
 }
 
-/** `several`: the recording has more than this process. */
+/** `several`: the recording has other processes too. */
 export function BalanceSheet({ rows, pid, several }: { rows: readonly Memory[]; pid: number; several: boolean }) {
 	const sheet = lastSheet(rows, pid);
-	if (!sheet) return <p class="soft">Not known: the program ended before it was looked at. A longer run tells.</p>;
+	if (!sheet) return <p class="soft">Not known: the program ended before it was observed. Record a longer run.</p>;
 	const most = Math.max(1, sheet.rss_bytes, sheet.live_bytes);
 	return (
 		<>
 			<table class="plain balance">
 				<caption class="soft">
-					{several ? `process ${pid} ` : ''}at {duration(sheet.at_ns)}, the last moment that was looked at
+					{several ? `process ${pid} ` : ''}at {duration(sheet.at_ns)}, its last observation
 				</caption>
 				<tbody>
 					{LINES.filter((line) => line.always || line.value(sheet)).map((line) => {
@@ -115,11 +115,11 @@ export function BalanceSheet({ rows, pid, several }: { rows: readonly Memory[]; 
 	);
 }
 
-/** Of several processes one line each: they were looked at at different moments. */
+/** One line per process: they were observed at different moments. */
 export function BalanceLines({ rows, pids }: { rows: readonly Memory[]; pids: readonly number[] }) {
 	return (
 		<table class="plain">
-			<caption class="soft">each process at the last moment that it was looked at</caption>
+			<caption class="soft">each process at its last observation</caption>
 			<thead>
 				<tr>
 					<th class="number">PID</th>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small pictures: bars with their numbers, and a line without axes.
+// Small charts: bars with their numbers, and a sparkline.
 import type { ComponentChildren } from 'preact';
 import { bytes, duration, percent } from '../model/units';
 import { Amount } from './amount';
@@ -9,11 +9,11 @@ export interface Bar {
 	label: ComponentChildren;
 	value: number;
 	text: ComponentChildren;
-	/** Of an estimate: the standard error of the value. */
+	/** For an estimate: the standard error of the value. */
 	error?: number;
 }
 
-/** A line from one standard error below to one above. */
+/** An error bar of one standard error to either side. */
 function Whisker({ value, error, most }: { value: number; error: number; most: number }) {
 	const low = Math.max(0, value - error);
 	return <b class="whisker" style={{ left: `${(low / most) * 100}%`, width: `${((value + error - low) / most) * 100}%` }} />;
@@ -37,7 +37,7 @@ export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
 	);
 }
 
-/** No class reaches so far: the last one is open. */
+/** Beyond all classes: the last one is open-ended. */
 const OPEN = 2 ** 53;
 
 export function sizeLabel(bar: { low_bytes: number; high_bytes: number }): string {
@@ -78,7 +78,7 @@ export function TimeBars({ bars, label }: { bars: readonly TimeBar[]; label: str
 	return <Bars label={label} bars={bars.map((bar) => ({ label: timeLabel(bar), ...rest(bar) }))} />;
 }
 
-/** Heights over time; xs and ys are of the same length. */
+/** A sparkline; xs and ys have the same length. */
 export function Spark({ xs, ys, label }: { xs: readonly number[]; ys: readonly number[]; label: string }) {
 	const from = xs[0] ?? 0;
 	const span = (xs[xs.length - 1] ?? 0) - from || 1;

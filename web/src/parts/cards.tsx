@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cards of Start: the numbers of the chosen processes, each with the moment it is of.
+// The cards of Start: the numbers of the selected processes, each with its moment.
 import type { ComponentChildren } from 'preact';
 import { totalsOf } from '../model/processes';
 import { growthFigure, growthWords } from '../model/growth';
@@ -32,7 +32,7 @@ function Card({
 			<div class="figure" title={hint}>
 				{value}
 				{error && (
-					<small class="error" title="Standard error: of 30 samples or more, 95 times of 100 the true number is within twice this">
+					<small class="error" title="Standard error; with 30 samples or more the 95 % interval is 2 standard errors either way">
 						{' '}
 						{error}
 					</small>
@@ -47,15 +47,15 @@ export interface CardNumbers {
 	processes: readonly Process[];
 	growth: GrowthResult | undefined;
 	timeline: TimelineResult | undefined;
-	/** The last moment that the process was looked at; undefined: there is none, or several processes are shown. */
+	/** The last observation of the process; undefined: there is none, or several processes are shown. */
 	sheet: Memory | undefined;
-	/** Where filters leave out parts of a process: what they leave. */
+	/** If filters exclude parts of a process: the numbers of what they select. */
 	filtered?: {
 		peak: SitesResult | undefined;
 		peakUnknown: boolean;
 		leaked: SitesResult | undefined;
 		calls: SitesResult | undefined;
-		/** They are parts of the heap. */
+		/** The numbers are parts of the heap. */
 		whole: boolean;
 	};
 	open: (view: 'flame' | 'sites' | 'time', changes: Record<string, string | null>) => void;
@@ -69,7 +69,7 @@ function blocks(number: number, error: number): ComponentChildren {
 	);
 }
 
-/** What filters leave of a number of the chosen processes. `whole` is that number without them; undefined: it is of another kind. */
+/** The part of a number that the filters select. `whole` is the number without filters; undefined: not comparable. */
 function FilteredCard({
 	title,
 	data,
@@ -167,7 +167,7 @@ function HeapCards({ processes, timeline, open }: CardNumbers) {
 				error={spread(errorOf(sum, 'calls'), sum.calls)}
 				onOpen={() => open('sites', { cost: 'calls' })}
 			>
-				<Amount value={sum.total_bytes} unit="bytes" error={errorOf(sum, 'total_bytes')} /> asked for
+				<Amount value={sum.total_bytes} unit="bytes" error={errorOf(sum, 'total_bytes')} /> requested
 				{temporary && `, ${temporary} temporary`}
 			</Card>
 		</>
@@ -185,7 +185,7 @@ function KernelCards({ processes, sheet, open }: CardNumbers) {
 				hint={exact(sum.peak_rss_bytes, 'bytes')}
 				onOpen={() => open('time', {})}
 			>
-				{sum.peak_rss_bytes ? most : 'it ended before it was looked at'}
+				{sum.peak_rss_bytes ? most : 'it ended before it was observed'}
 				{sheet && (
 					<>
 						; {bytes(sheet.rss_bytes)} at {duration(sheet.at_ns)}, when{' '}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chart over time: uPlot in an element that may change its size, in the colours of the theme.
+// A chart over time: uPlot in a resizable element, in the colours of the theme.
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import { theme } from '../model/theme';
@@ -7,17 +7,17 @@ import { bytes, countShort, duration } from '../model/units';
 
 export interface Line {
 	label: string;
-	/** Name of a colour of the style: series-live. */
+	/** Name of a colour in the style sheet: series-live. */
 	colour: string;
 	values: readonly (number | null)[];
-	/** Below the line: a tint, or the colour itself. */
+	/** Fill below the line: a tint, or the colour itself. */
 	fill?: 'pale' | 'solid';
 	dash?: boolean;
 	width?: number;
-	/** Values stay until the next one. */
+	/** A step function: each value holds until the next. */
 	steps?: boolean;
 	scale?: 'y' | 'right';
-	/** Standard errors of estimates: a band of two to either side holds the truth 95 times of 100. */
+	/** Standard errors of estimates: a band of two to either side contains the true value 95 times out of 100. */
 	errors?: readonly number[] | undefined;
 }
 
@@ -25,13 +25,13 @@ export interface Mark {
 	at: number;
 	label: string;
 	colour: string;
-	/** A line over the whole height; else a tick at the bottom. */
+	/** A line over the full height; else a tick at the bottom. */
 	tall: boolean;
 }
 
 export interface ChartProps {
 	label: string;
-	/** Nanoseconds since the start, rising. */
+	/** Nanoseconds since the start, ascending. */
 	times: readonly number[];
 	lines: readonly Line[];
 	marks?: readonly Mark[];
@@ -39,7 +39,7 @@ export interface ChartProps {
 	unit: 'bytes' | 'count' | 'rate';
 	/** Without axes: for the strip. */
 	bare?: boolean;
-	/** What is chosen now. */
+	/** The current selection. */
 	range?: { from: number; to: number } | undefined;
 	onRange?: (from: number, to: number) => void;
 	onPoint?: (at: number) => void;
@@ -57,7 +57,7 @@ function textOf(value: number, unit: ChartProps['unit']): string {
 	return unit === 'rate' ? `${countShort(value)}/s` : countShort(value);
 }
 
-/* Steps that are round in the unit: powers of two of bytes. */
+/* Ticks that are round numbers in the unit: powers of two for bytes. */
 const BYTE_STEPS = Array.from({ length: 50 }, (_, i) => 2 ** i);
 
 function axes(props: ChartProps): uPlot.Axis[] {
@@ -94,7 +94,7 @@ function series(props: ChartProps): uPlot.Series[] {
 	return [{}, ...lines, ...banded(props).flatMap(() => [edge, edge])];
 }
 
-/* Two more series for each line with errors, behind all lines: the edges of its band. */
+/* Adds two series per line with errors, behind all lines: the edges of its band. */
 function banded(props: ChartProps): readonly Line[] {
 	return props.lines.filter((line) => line.errors?.some((error) => error > 0));
 }

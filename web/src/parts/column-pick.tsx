@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which columns a table shows.
+// Selects the columns of a table.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { note } from '../model/state';
 import type { Column } from './table';
@@ -45,7 +45,7 @@ export function ColumnPick<Row>({ columns, shown }: { columns: readonly Column<R
 						</div>
 					))}
 					<button type="button" class="link" onClick={() => note({ cols: null })}>
-						As at first
+						Reset
 					</button>
 				</div>
 			)}

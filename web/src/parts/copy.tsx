@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Copy as command": the line that prints in a terminal what is on screen.
+// "Copy as command": the command line that prints the current view in a terminal.
 import { signal } from '@preact/signals';
 import { command, type Params } from '../model/query';
 import { about } from '../model/source';
@@ -7,7 +7,7 @@ import { about } from '../model/source';
 const told = signal<string | undefined>(undefined);
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** What the view on screen asks; set by the view. */
+/** The query of the current view; set by the view. */
 export const asking = signal<{ view: string; params: Params }>({ view: 'summary', params: [] });
 
 export function currentCommand(): string {
@@ -19,7 +19,7 @@ export async function copyText(text: string): Promise<void> {
 	try {
 		await navigator.clipboard.writeText(text);
 	} catch {
-		/* No permission, as in a page from disk: the old way. */
+		/* Without clipboard permission, as in a page opened from disk, use execCommand. */
 		const area = document.createElement('textarea');
 		area.value = text;
 		document.body.append(area);

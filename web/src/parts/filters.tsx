@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filter bar: one box to type into, and a chip for each filter that holds.
+// The filter bar: one box to type into, and a chip for each active filter.
 import { useState } from 'preact/hooks';
 import { set, state, values } from '../model/state';
 import { FILTERS, type FilterWord } from '../model/words';
@@ -45,11 +45,11 @@ function Chip({ word, value }: { word: FilterWord; value: string }) {
 
 const FOCUS_HINT = 'Filter: function or file, -not this, module:x, tag:x, thread:x, size>1k';
 
-/** `asked`: what the view on screen asks. */
+/** `asked`: the query of the current view. */
 export function FilterBar({ asked }: { asked: { view: string; params: Params } }) {
 	const [text, setText] = useState('');
 	const chips = FILTERS.flatMap((word) => values(word.name).map((value) => <Chip key={word.name + value} word={word} value={value} />));
-	/* Of Start each part says for itself what it does not take. */
+	/* On Start each part reports the filters that it does not accept. */
 	const ignored = state.value.view === 'start' ? [] : ignoredFilters(state.value, asked.view);
 	const compared = values('compare').includes('1');
 	if (compared && !asked.params.some(([name]) => name === 'compare')) ignored.push('comparison');

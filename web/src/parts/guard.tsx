@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of the page itself: one in a part of the page is shown in the place of that part, with a text for a bug report. The
-// other parts, other views and the next question work on.
+// Errors of the page itself: an error in one part of the page is shown in place of that part, with a text for a bug report. Other parts,
+// other views and the next query still work.
 import { signal } from '@preact/signals';
 import { Component, type ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
@@ -8,7 +8,7 @@ import { about, forgetAnswers } from '../model/source';
 import { formatState, state } from '../model/state';
 import { copyText } from './copy';
 
-/** All that somebody needs to find the cause. */
+/** Everything needed to find the cause. */
 function reportOf(error: Error, what: string): string {
 	return [
 		`heapgauge ${about.value?.version ?? '(version not known)'}, in ${what}`,
@@ -41,12 +41,12 @@ function Broken({ title, error, what, onAgain, again }: { title: string; error: 
 }
 
 interface Props {
-	/** What is drawn inside, as a sentence names it. */
+	/** What the children show, as used in a sentence. */
 	what: string;
 	children: ComponentChildren;
 }
 
-/** An error holds for the address it happened at: another question is another chance. */
+/** An error is tied to the address where it happened: another query is tried again. */
 export class Guard extends Component<Props, { error?: Error | undefined; address?: string }> {
 	override componentDidCatch(error: unknown): void {
 		console.error(error);
@@ -72,7 +72,7 @@ export class Guard extends Component<Props, { error?: Error | undefined; address
 
 const unexpected = signal<Error | undefined>(undefined);
 
-/** Errors outside of drawing: what a key or a click does, and what nobody waits for. */
+/** Errors outside rendering: in event handlers and unawaited promises. */
 export function startGuard(): void {
 	addEventListener('error', (event) => {
 		if (event.error instanceof Error) unexpected.value = event.error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heat maps as tables: each cell's ground says how many, and its number stands in it where there is room.
+// Heat maps as tables: the background of a cell shows its value, which is printed where there is room.
 import { classRange, type Grid, type Heat } from '../model/distributions';
 import { bytes, countShort, duration, percent, type Unit } from '../model/units';
 import { hintOf } from './amount';
@@ -38,7 +38,7 @@ function HeatTable({
 	text: (value: number) => string;
 	hint: (value: string, part: string, column: number, row: number) => string;
 	unit: Unit;
-	/** How deep the ground is, of a part of the most: by powers, if one cell is often a thousand times another. */
+	/** Intensity of the background for a value relative to the maximum: a power function if values differ by orders of magnitude. */
 	depth?: (part: number) => number;
 }) {
 	const ground = (value: number) => (value < 1 ? 0 : 0.12 + 0.88 * depth(value / grid.most));
@@ -97,7 +97,7 @@ export function LifeMap({ heat }: { heat: Heat }) {
 	);
 }
 
-/** Live bytes by size of block, at moments of the run. */
+/** Live bytes by block size, at moments of the run. */
 export function CourseMap({ grid }: { grid: Grid }) {
 	return (
 		<HeatTable
@@ -113,7 +113,7 @@ export function CourseMap({ grid }: { grid: Grid }) {
 	);
 }
 
-/** Calls of realloc by the size before and the size after. */
+/** Calls of realloc by the size before and after. */
 export function ReallocMap({ grid }: { grid: Grid }) {
 	return (
 		<HeatTable

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that work in every view, and the list of all of them.
+// Keys that work in every view, and the list of all keys.
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { switchPause } from '../model/live';
@@ -18,16 +18,16 @@ const LIST: readonly [string, string][] = [
 	['f', 'search in this view'],
 	['t', 'to the time strip; ← → then step through the snapshots, with Shift a range'],
 	['c', 'copy as command'],
-	['l', 'pause, and go on, where a running process is shown'],
+	['l', 'pause or continue a live view'],
 	['d', 'dark or light'],
-	['Esc', 'leave a box; close what is open'],
+	['Esc', 'leave an input; close what is open'],
 	['↑ ↓  j k', 'move in a table or in the flame graph'],
 	['← →', 'close, open in a tree; to a neighbour in the flame graph'],
-	['Enter', 'zoom in, or open what is chosen'],
+	['Enter', 'zoom in, or open the selection'],
 	['Backspace', 'zoom out in the flame graph'],
-	['p', 'callers and callees of what is chosen'],
-	['s', 'source of what is chosen'],
-	['+  −', 'filter to what is chosen, or leave it out'],
+	['p', 'callers and callees of the selection'],
+	['s', 'source of the selection'],
+	['+  −', 'filter to the selection, or exclude it'],
 	['?', 'this list'],
 ];
 
@@ -52,7 +52,7 @@ function focus(selector: string): boolean {
 	return element !== null;
 }
 
-/** True: it was for us. */
+/** Returns true if the key was handled. */
 function onKey(event: KeyboardEvent): boolean {
 	if (event.key >= '0' && event.key <= '9') {
 		go(VIEW_NAMES[(Number(event.key) + 9) % 10] as ViewName);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which moments are known of the threads in question. A free is counted by the thread that makes it, so that of threads which
-// passed blocks on nobody knows what they held at the peak; then the page asks for the end.
+// Whether the peak is known for the selected threads. A free is counted for the thread that makes it, so if threads passed blocks to
+// others, their live bytes at the peak are unknown; the page then shows the end.
 import { useLayoutEffect } from 'preact/hooks';
 import { peakQuestion } from '../model/query';
 import { useAnswer } from '../model/source';
@@ -8,7 +8,7 @@ import { peakUnknown } from '../model/state';
 import type { Answered } from '../model/types';
 import { useScope } from './scope';
 
-/** False while it is not known yet what can be asked. */
+/** Returns false until it is known what can be queried. */
 export function useKnownPeak(): boolean {
 	const scope = useScope();
 	const answer = useAnswer<Answered>(scope.state ? peakQuestion(scope.state) : null);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of when what is on screen is, while the process runs.
+// The time of the reading on screen, while the process runs.
 import { isLive, lost, newest, paused, switchPause } from '../model/live';
 
 function clock(ns: number): string {
@@ -13,7 +13,7 @@ export function Live() {
 	const words = state.ended
 		? 'ended, last state'
 		: lost.value
-			? 'heapgauge view is gone, last state'
+			? 'heapgauge view has stopped, last state'
 			: state.problem
 				? 'cannot be read now, last state'
 				: paused.value

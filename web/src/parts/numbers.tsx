@@ -5,7 +5,7 @@ import { quantity, type Unit } from '../model/units';
 import { Amount, ERROR_WIDTH, errorOf, hintOf } from './amount';
 import type { Column, Sorting } from './table';
 
-/** What the address says of the order of a table. */
+/** The sort order of a table, from the address. */
 export function sortingOf(fallback: string): Sorting {
 	const text = value('sort');
 	return text ? { key: text.replace(/^-/, ''), down: text.startsWith('-') } : { key: fallback, down: true };
@@ -15,7 +15,7 @@ export function onSort(by: Sorting): void {
 	note({ sort: by.down ? `-${by.key}` : by.key });
 }
 
-/** A column of one number of the rows, with its error. */
+/** A column of one number, with its error. */
 export function numbers<Row extends object>(
 	key: keyof Row & string,
 	title: string,
@@ -52,7 +52,7 @@ export function numbers<Row extends object>(
 	};
 }
 
-/** Columns wide enough for errors, where rows have some. */
+/** Widens the columns whose values have errors. */
 export function widened<Row extends object>(columns: Column<Row>[], rows: readonly Row[]): Column<Row>[] {
 	return columns.map((column) =>
 		column.width && rows.some((row) => errorOf(row, column.key))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The question: which number, of which moment; and the answer in one line.
+// The query: which number, at which moment; and the result in one line.
 import { isLive } from '../model/live';
 import { canonical, ask as askParams } from '../model/query';
 import { useAnswer } from '../model/source';
@@ -55,7 +55,7 @@ function useSum() {
 	return { scope, answer };
 }
 
-/** What must be known of the number: that it is of the end, or what is left out of it. */
+/** A caveat about the number: that it is of the end, or what it excludes. */
 function Note() {
 	const { answer } = useSum();
 	const note = answer.data?.unmatched ? undefined : answer.data?.note;
@@ -67,7 +67,7 @@ function Note() {
 	);
 }
 
-/** The sum of what is shown, and of what it is a part. */
+/** The sum of what is shown, and the whole that it is a part of. */
 function Sum({ asked }: { asked: Question }) {
 	const { scope, answer } = useSum();
 	const data = answer.data;
@@ -103,7 +103,7 @@ function Sum({ asked }: { asked: Question }) {
 	);
 }
 
-/** `known`: whether it can be asked. The pick shows what was chosen, and the answer what there is. */
+/** `known`: whether it can be queried. The pick shows the user's choice, the result line what is shown instead. */
 export function QuestionPick({ known }: { known: boolean }) {
 	const asked = question.value;
 	const timeline = useTimeline().data;

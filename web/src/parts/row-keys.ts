@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys on a chosen row, the same in every table: p pivots, s shows the source, + and - filter.
+// Keys for a selected row, the same in every table: p pivots, s shows the source, + and - filter.
 import { go } from '../model/state';
 import type { Frame } from '../model/types';
 import { addFilter } from './filters';
@@ -16,7 +16,7 @@ interface Subject {
 	module?: string | null | undefined;
 }
 
-/** True: the key was for us. */
+/** Returns true if the key was handled. */
 export function onSubjectKey(key: string, subject: Subject): boolean {
 	const name = subject.function;
 	switch (key) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes the page is about. Other views add up all of them unless a filter says which; Start is about one moment of one
-// process, the one that was started. Everything on the page takes the state to ask in from here, and so is about the same.
+// Which processes the page shows. Other views add up all of them unless a filter selects some; Start shows one process, the one that was
+// started. Every part of Start takes the state to query from here, so that all refer to the same processes.
 import { alone } from '../model/query';
 import { state, type State } from '../model/state';
 import { useSummary } from './badge';
 
 export interface Scope {
-	/** What to ask in; undefined: it is not known yet which processes there are. */
+	/** The state to query; undefined: the processes are not known yet. */
 	state: State | undefined;
-	/** The process that is meant without a filter that says so. */
+	/** The process shown if no filter selects one. */
 	started: number | undefined;
-	/** Processes of the recording. */
+	/** Number of processes in the recording. */
 	count: number;
 }
 

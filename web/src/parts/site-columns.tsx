@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of the table of sites, of groups of sites, and of what changed between two recordings.
+// Columns of the table of sites, of groups of sites, and of changes between two recordings.
 import { base, ownerOf, placeOf, shortName } from '../model/frames';
 import { MEASURES, type MeasureWord } from '../model/measures';
 import type { Answered, Frame, GroupsResult, Site, SitesResult } from '../model/types';
@@ -11,7 +11,7 @@ import { Spark } from './bars';
 import type { Column } from './table';
 
 export interface SiteRow {
-	/** The same as long as the recording is. */
+	/** Stable for the same recording. */
 	id: string;
 	values: Record<string, unknown>;
 	stack?: readonly number[];
@@ -32,9 +32,9 @@ interface NumberColumn {
 	width?: number;
 	signed?: boolean;
 	optional?: boolean;
-	/** What a full bar stands for. */
+	/** The value of a full bar. */
 	whole?: number;
-	/** Numbers are estimates: room for their errors. */
+	/** Numbers are estimates: reserves width for their errors. */
 	estimated?: boolean;
 }
 
@@ -69,7 +69,7 @@ export function numberColumn(options: NumberColumn): Column<SiteRow> {
 	};
 }
 
-/** `whole` is what the same number adds up to over all rows; undefined: not known. Without a whole there is no column. */
+/** `whole` is the sum of the number over all rows; undefined: unknown, and there is no column. */
 function shareColumns(rows: readonly object[], key: string, whole: number | undefined, title: string): Column<SiteRow>[] {
 	if (differing.value || rows.some((row) => Number((row as Record<string, unknown>)[key]) < 0)) return [];
 	return [
@@ -89,12 +89,12 @@ export function ownerOfRow(row: SiteRow): Frame | undefined {
 	return row.stack && row.frames ? ownerOf(row.stack, row.frames) : undefined;
 }
 
-/** What a site held over time; `courses` are by id of the row. */
+/** Live bytes of a site over time; `courses` are by row id. */
 function courseColumn(courses: Courses): Column<SiteRow> {
 	return {
 		key: 'course',
 		title: 'Over time',
-		help: 'What it held at every snapshot',
+		help: 'Live bytes at every snapshot',
 		width: 96,
 		sort: (row) => Math.max(0, ...(courses.of.get(row.id) ?? [])),
 		cell: (row) => {
@@ -111,7 +111,7 @@ export interface Courses {
 
 const STACK_NAME: Column<SiteRow> = {
 	key: 'name',
-	title: 'Asked for by',
+	title: 'Requested by',
 	help: 'The innermost frame outside libc, the runtime and containers',
 	sort: (row) => ownerOfRow(row)?.function ?? '',
 	hint: (row) =>
@@ -135,14 +135,14 @@ export function stackName(): Column<SiteRow> {
 	return STACK_NAME;
 }
 
-/** Whether a column of the rows has an error anywhere. */
+/** Whether any value of a column has an error. */
 function estimatedIn(rows: readonly object[]): (key: string) => boolean {
 	return (key) => rows.some((row) => errorOf(row, key) > 0);
 }
 
 /**
- * The number that was asked for comes first, with its share of `whole`; then all that is known. `result` may be in the order of
- * another number, and its own sum of that one.
+ * The selected number first, with its share of `whole`; then all other numbers. `result` may be sorted by another number, and its own sum
+ * is then of that one.
  */
 export function siteColumns(
 	asked: Question,
@@ -179,7 +179,7 @@ export function siteColumns(
 		sort: (row: SiteRow) => String(row.values.kind),
 		cell: (row: SiteRow) => String(row.values.kind),
 	};
-	/* What the program calls it, where it says anything. */
+	/* Names given by the program, if there are any. */
 	const named = (key: 'tag' | 'pool', title: string): Column<SiteRow>[] =>
 		result.sites.some((site) => site[key])
 			? [
@@ -208,7 +208,7 @@ export function siteColumns(
 	];
 }
 
-/** Keys of groups: the cost under its own name or, of frames, beside what is asked for right there. */
+/** The key of the selected number in groups. */
 function groupKey(asked: Question): string {
 	if (asked.ofMoment) return asked.unit === 'count' ? 'live_blocks' : 'live_bytes';
 	return asked.key;
@@ -243,7 +243,7 @@ export function groupColumns(asked: Question, axis: Axis, result: GroupsResult, 
 				key: 'self',
 				title: 'Self',
 				unit: asked.unit,
-				help: 'Asked for right there',
+				help: 'Self: requested directly there',
 				width: 104,
 				whole,
 				signed,
@@ -256,7 +256,7 @@ export function groupColumns(asked: Question, axis: Axis, result: GroupsResult, 
 				key,
 				title: 'With callees',
 				unit: asked.unit,
-				help: 'Asked for there or in anything called from there',
+				help: 'Total: requested there and in callees',
 				width: 104,
 				whole,
 				signed,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that is known of one site: its numbers, sizes, lifetimes, and its stack.
+// All data of one site: its numbers, sizes, lifetimes, and its stack.
 import { ownerOf, shortName } from '../model/frames';
 import { MEASURES } from '../model/measures';
 import { Amount, errorOf, hintOf } from './amount';
@@ -27,7 +27,7 @@ const FACTS = [
 	'frees',
 ];
 
-/** What the program calls it: a click filters to the same. */
+/** Names given by the program; a click filters by one. */
 function Named({ site }: { site: Site }) {
 	const pool = site.pool as string | null | undefined;
 	const words: [string, string, string, string][] = [
@@ -63,7 +63,7 @@ export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: (
 	const owner = ownerOf(row.stack ?? [], row.frames ?? []);
 	const site = row.site!;
 	return (
-		<aside class="side" aria-label="The chosen site" tabIndex={0}>
+		<aside class="side" aria-label="The selected site" tabIndex={0}>
 			<header>
 				<h2 class="code" title={owner?.function}>
 					{owner ? shortName(owner.function) : '[no stack]'}
@@ -100,13 +100,13 @@ export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: (
 			</section>
 			{site.sizes && site.sizes.length > 0 && (
 				<section>
-					<h2>Sizes asked for, by calls</h2>
-					<SizeBars label="Sizes asked for" bars={site.sizes} />
+					<h2>Requested sizes, by calls</h2>
+					<SizeBars label="Requested sizes" bars={site.sizes} />
 				</section>
 			)}
 			{site.lifetimes && site.lifetimes.length > 0 && (
 				<section>
-					<h2>How long freed blocks lived</h2>
+					<h2>Lifetimes of freed blocks</h2>
 					<TimeBars label="Lifetimes" bars={site.lifetimes} />
 				</section>
 			)}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call stack, innermost frame first; frames that every program has in common are paler.
+// A call stack, innermost frame first; runtime frames are paler.
 import { placeOf, shortName } from '../model/frames';
 import { go } from '../model/state';
 import type { Frame } from '../model/types';

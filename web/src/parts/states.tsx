@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown where there is nothing to show yet, or at all: always with what to do about it.
+// Placeholders for missing or pending results, each with what to do about it.
 import type { ComponentChildren } from 'preact';
 import type { Answer } from '../model/source';
 import { about, saved } from '../model/source';
@@ -14,11 +14,11 @@ export function Empty({ title, children }: { title: string; children?: Component
 	);
 }
 
-/** No rows. If filters left none, it says what the command line says. */
+/** No rows. If no rows match the filters, shows the same text as the command line. */
 export function NoRows({ data, title = 'No rows' }: { data: { unmatched?: boolean; note?: string } | undefined; title?: string }) {
 	return (
 		<Empty title={data?.unmatched ? 'Nothing matches' : title}>
-			<p>{(data?.unmatched && data.note) || 'Nothing answers this question. Ask something else.'}</p>
+			<p>{(data?.unmatched && data.note) || 'No matching data. Change the query.'}</p>
 		</Empty>
 	);
 }
@@ -37,7 +37,7 @@ export function Failed({ answer }: { answer: Answer<unknown> }) {
 		return (
 			<div class="state" role="status">
 				<h2>Not in this file</h2>
-				<p>A saved page holds the most asked questions. The recording itself answers this one:</p>
+				<p>A saved page contains only the most common views. Open the recording for this one:</p>
 				<code>heapgauge view {path ? shellWord(path) : 'FILE'}</code>
 			</div>
 		);
@@ -50,7 +50,7 @@ export function Failed({ answer }: { answer: Answer<unknown> }) {
 	);
 }
 
-/** Shows the answer when it is there. `instead`: why it is not asked for. */
+/** Shows the result when it arrives. `instead`: why it is not queried. */
 export function Answered<T>({
 	answer,
 	what,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time strip above every view: live heap and RSS over the run. A click asks for that moment, a drag for what grew
-// between two. What is answered is the nearest snapshot, and the strip says so.
+// The time strip above every view: live heap and RSS over the run. A click selects a moment, a drag the growth between two. The nearest
+// snapshot is used, and the strip says so.
 import type { TargetedKeyboardEvent } from 'preact';
 import { isLive } from '../model/live';
 import { canonical, ask as askParams } from '../model/query';
@@ -15,19 +15,19 @@ import { useScope } from './scope';
 
 export const TIMELINE_POINTS = '1000';
 
-/** The one question about time that the whole page shares. */
+/** The timeline, queried once for the whole page. */
 export function useTimeline() {
 	const scope = useScope().state;
 	return useAnswer<TimelineResult>(scope ? canonical('timeline', askParams(scope, 'timeline', [['limit', TIMELINE_POINTS]])) : null);
 }
 
-/** Moments that have a name. Without them the page works: names are missing. */
+/** Named moments. The page works without them: only the names are missing. */
 export function useNamed(): SnapshotsResult | undefined {
 	const scope = useScope().state;
 	return useAnswer<SnapshotsResult>(scope ? canonical('snapshots', askParams(scope, 'snapshots')) : null).data;
 }
 
-/** Names that find room above a chart. */
+/** How many names fit above a chart. */
 const NAMES = 12;
 
 /** The peak is drawn last, over the others. */
@@ -42,7 +42,7 @@ export function marksOf(moments: readonly Moment[], events: readonly Event[]): M
 	];
 }
 
-/** The moments of the question, as a range; of one moment from and to are the same. */
+/** The selected moments as a range; from and to are equal for a single moment. */
 export function chosenRange(moments: readonly Moment[]): { from: number; to: number } | undefined {
 	const cost = value('cost') ?? 'peak';
 	if (cost !== 'live' && cost !== 'grown') return undefined;
@@ -94,7 +94,7 @@ export function Strip() {
 		);
 	const moments = momentsOf(answer.data!, isLive.value, named);
 	const most = Math.max(...timeline.map((point) => point.live_bytes));
-	/* Beside an RSS many times as large the heap would be a flat line: its shape is what people steer by here. */
+	/* Beside a much larger RSS the heap would be a flat line, and its shape is what matters here. */
 	const withRss = Math.max(...timeline.map((point) => point.rss_bytes)) < 4 * most;
 	return (
 		<div

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of any length: only the rows in sight exist. It is one stop of the Tab key; the arrows move in it.
+// A table of any length: only the visible rows are in the DOM. It is a single tab stop; arrow keys move inside it.
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer, type VirtualItem } from '@tanstack/virtual-core';
 import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
@@ -7,18 +7,18 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 export interface Column<Row> {
 	key: string;
 	title: string;
-	/** Not shown until it is chosen. */
+	/** Hidden until the user selects it. */
 	optional?: boolean;
 	/** What the number means; shown on hover. */
 	help?: string;
-	/** Pixels; none: takes what is left. */
+	/** Pixels; undefined: takes the remaining width. */
 	width?: number;
 	number?: boolean;
-	/** What it is sorted by; none: it cannot be. */
+	/** The sort key; undefined: not sortable. */
 	sort?: (row: Row) => number | string | null;
-	/** Part of the cell to fill, 0 to 1. */
+	/** Fraction of the cell to fill, 0 to 1. */
 	fill?: (row: Row) => number;
-	/** On hover. */
+	/** Tooltip. */
 	hint?: (row: Row) => string | undefined;
 	cell: (row: Row) => ComponentChildren;
 }
@@ -32,22 +32,22 @@ export interface TableProps<Row> {
 	label: string;
 	columns: readonly Column<Row>[];
 	rows: readonly Row[];
-	/** Rows there are in all, if not all are loaded. */
+	/** Number of rows in all, if not all are loaded. */
 	total?: number;
 	sorting?: Sorting | undefined;
 	onSort?: (sorting: Sorting) => void;
-	/** Index of the chosen row. */
+	/** Index of the selected row. */
 	chosen?: number;
 	onChoose?: (index: number) => void;
 	/** Enter or a double click. */
 	onOpen?: (index: number) => void;
-	/** Other keys, with the chosen row. True: it was for us. */
+	/** Handles other keys for the selected row. Returns true if it did. */
 	onKey?: (event: KeyboardEvent, index: number) => boolean;
-	/** The last rows came into sight. */
+	/** The last rows became visible. */
 	onEnd?: () => void;
 	/** Pixels. */
 	rowHeight?: number;
-	/** Where the chosen row comes to stand when it is not in sight. */
+	/** Where to scroll the selected row to if it is not visible. */
 	align?: 'auto' | 'center';
 	tree?: { level: (row: Row) => number; open: (row: Row) => boolean | undefined };
 }
@@ -226,7 +226,7 @@ export function Table<Row>(props: TableProps<Row>) {
 	);
 }
 
-/** Rows in the order that is asked for; equal ones stay as they came. */
+/** Stable sort of the rows in the given order. */
 export function sortRows<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sorting: Sorting | undefined): readonly Row[] {
 	const by = sorting && columns.find((column) => column.key === sorting.key)?.sort;
 	if (!by) return rows;

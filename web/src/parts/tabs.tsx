@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a view, as buttons side by side. The first one is shown where the address names none.
+// The parts of a view, as adjacent buttons. The first is shown by default.
 import { set, value } from '../model/state';
 
 type Names = readonly (readonly [name: string, label: string])[];
@@ -8,7 +8,7 @@ export function chosenTab(tabs: Names): string {
 	return value('tab') ?? tabs[0]![0];
 }
 
-/** `also`: what the address says of the part that is left, beside its order and chosen row. */
+/** `also`: keys to drop when the tab changes, besides sort order and selected row. */
 export function Tabs(props: { tabs: Names; also?: string[] }) {
 	const { tabs, also = [] } = props;
 	const tab = chosenTab(tabs);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compare: two recordings side by side, and what changed most. Every other view compares too, by the switch beside the filters.
+// Compare: two recordings side by side, and what changed most. Every other view can compare too, with the switch beside the filters.
 import { useEffect, useMemo } from 'preact/hooks';
 import { base } from '../model/frames';
 import { ask as askParams, canonical } from '../model/query';
@@ -19,7 +19,7 @@ interface Asked {
 	cost: string;
 	unit?: string;
 	measured: Unit;
-	/** Where the key is not what people are told. */
+	/** The label, if it differs from the key. */
 	words?: string;
 }
 
@@ -38,7 +38,7 @@ function compared(from: State): State {
 	return { ...from, values: { ...from.values, compare: ['1'] } };
 }
 
-/** Left of the middle shrank, right of it grew; the whole width is a doubling. */
+/** Left of the middle shrank, right of it grew; the full width is a factor of two. */
 function Swing({ measure }: { measure: Measure }) {
 	const part = measure.before ? Math.max(-1, Math.min(1, measure.change / measure.before)) : Math.sign(measure.change);
 	return (
@@ -155,7 +155,7 @@ function Stacks() {
 				}}
 			/>
 			{row && (
-				<aside class="side" aria-label="The chosen stack" tabIndex={0}>
+				<aside class="side" aria-label="The selected stack" tabIndex={0}>
 					<header>
 						<h2>Stack, innermost first</h2>
 						<button type="button" class="plain" aria-label="Close" onClick={() => note({ site: null })}>
@@ -184,7 +184,7 @@ export function CompareView() {
 	if (!about.value)
 		return (
 			<div class="view">
-				<Loading what="Asking which recordings there are" />
+				<Loading what="Loading the list of recordings" />
 			</div>
 		);
 	if (!can)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flame graph of the call tree, as wide as the number that is shown. From main inwards or from the allocating functions outwards;
-// or with one function in the middle, its callers above and its callees below.
+// Flame graph of the call tree; widths show the selected number. From main down, or inverted from the allocating functions; or with one
+// function in the middle, its callers above and its callees below.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { byLife, colouringOf, onlyMatches, type ColourBy, type Colouring, type LegendEntry } from '../flame/colours';
 import { FlameCanvas, nodeName } from '../flame/canvas';
@@ -11,7 +11,7 @@ import { usePlace, useSuccessor } from '../flame/place';
 import { addressOf } from '../flame/steps';
 import { errorAt, selfErrorAt, type FlameTree } from '../flame/tree';
 import { useFlame } from '../flame/data';
-import { placeOf, shortName } from '../model/frames';
+import { importsModules, placeOf, shortName } from '../model/frames';
 import { comparing, differing, note, question, set, value } from '../model/state';
 import { theme } from '../model/theme';
 import type { FlameName, FlameResult } from '../model/types';
@@ -31,12 +31,12 @@ function text(value: number, error = 0): string {
 	return amountText(value, question.value.unit, error, differing.value);
 }
 
-/** "12.5 %" of the whole graph; nothing where there is no whole. */
+/** "12.5 %" of the whole graph; empty if there is no whole. */
 function partOf(part: number, tree: FlameTree): string {
 	return differing.value ? '' : (share(part, tree.value[0]!) ?? '');
 }
 
-/** One line about a node, for the foot of the view and for the screen reader. */
+/** One line about a node, for the footer and the screen reader. */
 function describe(tree: FlameTree, names: readonly FlameName[], node: number, rootLabel: string): string {
 	if (node < 0 || node >= tree.count) return '';
 	const name = names[tree.name[node]!];
@@ -46,7 +46,7 @@ function describe(tree: FlameTree, names: readonly FlameName[], node: number, ro
 		`${name?.inlined ? 'inlined ' : ''}${nodeName(tree, names, node, rootLabel)}${where ? `, ${where}` : ''}`,
 		[text(tree.value[node]!, errorAt(tree, node)), partOf(tree.value[node]!, tree)].filter(Boolean).join(', '),
 		...(tree.before ? [`before ${quantity(tree.before[node]!, question.value.unit)}`] : []),
-		...(self && self !== tree.value[node] ? [`itself ${text(self, selfErrorAt(tree, node))}`] : []),
+		...(self && self !== tree.value[node] ? [`self ${text(self, selfErrorAt(tree, node))}`] : []),
 	].join('; ');
 }
 
@@ -65,7 +65,7 @@ function Foot({ tree, names, node, rootLabel }: { tree: FlameTree; names: readon
 						</span>
 					</>
 				) : (
-					<span class="soft">Click chooses, a double click or Enter zooms, Backspace goes back, Ctrl and the wheel zoom freely.</span>
+					<span class="soft">Click selects, double-click or Enter zooms in, Backspace goes back, Ctrl and the wheel zoom freely.</span>
 				)}
 			</span>
 			{node >= 0 && (
@@ -73,7 +73,7 @@ function Foot({ tree, names, node, rootLabel }: { tree: FlameTree; names: readon
 					<b title={hintOf(tree.value[node]!, question.value.unit, errorAt(tree, node))}>{text(tree.value[node]!, errorAt(tree, node))}</b>
 					<span>{partOf(tree.value[node]!, tree)}</span>
 					{tree.before && <span class="soft">before {quantity(tree.before[node]!, question.value.unit)}</span>}
-					{tree.self[node] !== 0 && <span class="soft">itself {text(tree.self[node]!, selfErrorAt(tree, node))}</span>}
+					{tree.self[node] !== 0 && <span class="soft">self {text(tree.self[node]!, selfErrorAt(tree, node))}</span>}
 				</span>
 			)}
 			{subject && (
@@ -132,7 +132,7 @@ function useMatches(tree: FlameTree | undefined, names: readonly FlameName[] | u
 	}, [tree, names, search]);
 }
 
-/** One canvas with its own choice of node. */
+/** One canvas with its own selected node. */
 function Half({
 	data,
 	of,
@@ -206,7 +206,7 @@ function pivotTrees(data: FlameResult, tree: FlameTree, pivot: string) {
 		: undefined;
 }
 
-/** How long freed blocks lived on average, by node: two more answers, asked for only when their colours are wanted. */
+/** Mean lifetime of freed blocks by node: two more queries, sent only for colouring by lifetime. */
 function useLives(
 	wanted: boolean,
 	callees: boolean,
@@ -266,6 +266,7 @@ export function FlameView() {
 					<select value={colourBy} onChange={(event) => note({ colour: event.currentTarget.value })}>
 						<option value="module">module</option>
 						<option value="package">name</option>
+						<option value="language">language</option>
 						{!comparing.value && !pivot && <option value="life">lifetime</option>}
 						{tree?.variance && <option value="error">standard error</option>}
 						{comparing.value && <option value="change">change</option>}
@@ -279,6 +280,16 @@ export function FlameView() {
 					/>
 					Fold recursion
 				</label>
+				{(value('fold-imports') || data?.names.some(importsModules)) && (
+					<label class="check">
+						<input
+							type="checkbox"
+							checked={!!value('fold-imports')}
+							onChange={(event) => set({ 'fold-imports': event.currentTarget.checked ? 'yes' : null, zoom: null, node: null })}
+						/>
+						Fold imports
+					</label>
+				)}
 				<input
 					id="search"
 					type="search"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run: what was recorded and how, how far it can be trusted, and where the names came from.
+// Run: what was recorded and how, how reliable it is, and where names came from.
 import { useEffect } from 'preact/hooks';
 import { startedOf } from '../model/processes';
 import { ask as askParams, canonical } from '../model/query';
@@ -15,7 +15,7 @@ function when(ns: number): string {
 	return ns ? new Date(ns / 1e6).toLocaleString() : 'not known';
 }
 
-/** "exact", or how it was sampled. */
+/** "exact", or the sampling interval. */
 function countedBy(data: ProcessesResult, process: Process): string {
 	const sampling = data.sampling;
 	if (!sampling || !process.sampling_interval_bytes) return process.mode;

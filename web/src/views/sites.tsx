@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sites: every call stack that allocated, or whatever they are grouped by, in a table of any length.
+// Sites: every call stack that allocated, or groups of them, in a table of any length.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ask as askParams, canonical, type Params } from '../model/query';
 import { saved, useAnswer } from '../model/source';
@@ -16,7 +16,7 @@ import { changedColumns, groupColumns, siteColumns, type Courses, type SiteRow }
 import { onRowKey } from '../parts/row-keys';
 import { go } from '../model/state';
 
-/** Rows that are asked for at first, and then. */
+/** Limits of the successive queries. */
 const STEPS = ['300', '5000', '100000'];
 
 function sortingOf(text: string | undefined, fallback: string): Sorting {
@@ -24,7 +24,7 @@ function sortingOf(text: string | undefined, fallback: string): Sorting {
 	return text.startsWith('-') ? { key: text.slice(1), down: true } : { key: text, down: false };
 }
 
-/** Which --cost puts the heaviest by that column first, where only the heaviest are loaded. */
+/** The --cost that sorts by the column, for when only the heaviest rows are loaded. */
 const ORDERS: Readonly<Record<string, string>> = {
 	peak_bytes: 'peak',
 	not_freed_bytes: 'leaked',
@@ -38,10 +38,10 @@ const ORDERS: Readonly<Record<string, string>> = {
 	copied_bytes: 'realloc',
 };
 
-/** What cannot be asked of threads whose peak is not known. */
+/** Orders that do not work for threads whose peak is unknown. */
 const UNKNOWN_ORDERS = new Set(['peak', 'lifetime']);
 
-/** The state to ask in: with the cost of the sorted column, if rows have the number of the question all the same. */
+/** The state to query: with the cost of the sorted column, if the rows still have the selected number. */
 function orderedState(axis: string): State {
 	const text = value('sort') ?? '';
 	const cost = text.startsWith('-') ? ORDERS[text.slice(1)] : undefined;
@@ -54,11 +54,11 @@ function orderedState(axis: string): State {
 interface Shown {
 	rows: readonly SiteRow[];
 	columns: readonly Column<SiteRow>[];
-	/** How many there are in all. */
+	/** Number of rows in all. */
 	total: number;
 }
 
-/** One of three tables, all with the same rows: sites, groups of them, or what changed. */
+/** One of three tables with the same kind of rows: sites, groups of them, or changes. */
 function shownOf(data: unknown, axis: string, whole: number | undefined, courses: Courses | undefined): Shown {
 	const asked = question.value;
 	if (comparing.value && axis === 'site') {
@@ -88,7 +88,7 @@ function shownOf(data: unknown, axis: string, whole: number | undefined, courses
 	return { rows, columns: groupColumns(asked, axisOf(axis), result, comparing.value), total: rows.length };
 }
 
-/** Lines of the heaviest rows: more of them than a person scrolls through would make every answer wait. */
+/** Histories of the heaviest rows; more of them would delay every result. */
 function useCourses(wanted: boolean): Courses | undefined {
 	const answer = useAnswer<HistoryResult>(
 		wanted && !value('thread') ? canonical('history', askParams(state.value, 'history', [['limit', STEPS[0]!]])) : null,
@@ -120,7 +120,7 @@ export function SitesView() {
 	}, [question_]);
 	const answer = useAnswer<unknown>(canonical(view, [...params, ['limit', STEPS[step]!]]));
 
-	/* Rows may come in the order of another number; what they are parts of is the sum of the one that was asked for. */
+	/* Rows may be sorted by another number; shares refer to the sum of the selected one. */
 	const whole = useAnswer<Answered>(axis === 'site' ? canonical(view, askParams(state.value, view, [['limit', STEPS[0]!]])) : null).data
 		?.shown;
 	const courses = useCourses(axis === 'site' && !comparing.value);

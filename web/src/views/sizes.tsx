@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes, lifetimes, reallocs: how much is asked for at a time, how long it lives, and what growing step by step costs.
+// Sizes, lifetimes, reallocs: how large allocations are, how long they live, and what growing step by step costs.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import { classRange, courseGrid, heatOf, reallocGrid, sizeClasses } from '../model/distributions';
@@ -47,7 +47,7 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 			width: 170,
 			sort: (row) => row.low_bytes,
 			cell: (row) => sizeLabel(row),
-			hint: (row) => (row.exact ? exact(row.low_bytes, 'bytes') : 'a class: of sites that ask for more than eight sizes'),
+			hint: (row) => (row.exact ? exact(row.low_bytes, 'bytes') : 'a class: of sites that request more than eight sizes'),
 		},
 		{
 			key: 'calls',
@@ -82,7 +82,7 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 			title: 'Waste each',
 			number: true,
 			width: 92,
-			help: 'What the allocator adds to one block; known where a site asks for this size alone',
+			help: 'What the allocator adds to one block; known where a site requests only this size',
 			sort: (row) => row.mean_internal_fragmentation_bytes,
 			cell: (row) => (row.mean_internal_fragmentation_bytes === null ? <span class="soft">–</span> : bytes(row.mean_internal_fragmentation_bytes)),
 		},
@@ -138,7 +138,7 @@ function Sizes() {
 					<p>
 						<Amount value={data.internal_fragmentation_bytes} unit="bytes" error={errorOf(data, 'internal_fragmentation_bytes')} /> of rounding,{' '}
 						{percent(data.internal_fragmentation_bytes, data.total_bytes + data.internal_fragmentation_bytes)} of what the allocator gave for the{' '}
-						<Amount value={data.total_bytes} unit="bytes" error={errorOf(data, 'total_bytes')} /> asked for.
+						<Amount value={data.total_bytes} unit="bytes" error={errorOf(data, 'total_bytes')} /> requested.
 					</p>
 				</section>
 				<section>
@@ -182,7 +182,7 @@ function siteRows(data: SitesResult): SiteRow[] {
 	return data.sites.map((site) => ({ id: `${site.pid}.${site.site}`, values: site, stack: site.stack, frames: data.frames, site }));
 }
 
-/** A table of sites of one view of the report, with its own columns and a picture beside it. */
+/** A table of sites from one view of the report, with its own columns and a chart beside it. */
 function SiteTable({
 	data,
 	columns,
@@ -242,8 +242,8 @@ function Lifetimes() {
 			}),
 			numberColumn({ key: 'frees', title: 'Freed', unit: 'count', estimated }),
 			numberColumn({ key: 'mean_lifetime_ns', title: 'Mean life', unit: 'ns', estimated }),
-			numberColumn({ key: 'median_lifetime_ns', title: 'Half within', unit: 'ns' }),
-			numberColumn({ key: 'max_lifetime_ns', title: 'All within', unit: 'ns' }),
+			numberColumn({ key: 'median_lifetime_ns', title: 'Median life', unit: 'ns' }),
+			numberColumn({ key: 'max_lifetime_ns', title: 'Max life', unit: 'ns' }),
 			numberColumn({ key: 'not_freed_blocks', title: 'Left', unit: 'count', help: 'Blocks not freed at exit', estimated }),
 			stackName(),
 		];
@@ -255,7 +255,7 @@ function Lifetimes() {
 	if (!data.sites.length)
 		return (
 			<Empty title="Nothing was freed">
-				<p>No block that answers this question was freed, so none has a lifetime.</p>
+				<p>No matching block was freed, so there are no lifetimes.</p>
 			</Empty>
 		);
 	const freed = (data.lifetimes ?? []).reduce((sum, bar) => sum + bar.count, 0);
@@ -289,7 +289,7 @@ function Both() {
 	if (!heat.total)
 		return (
 			<Empty title="Nothing was freed">
-				<p>No block was freed, so none has a lifetime.</p>
+				<p>No block was freed, so there are no lifetimes.</p>
 			</Empty>
 		);
 	return (
@@ -297,14 +297,14 @@ function Both() {
 			<p class="soft">
 				{count(heat.total)} freed blocks
 				{answer.data.site_count > answer.data.sites.length ? ` of the ${count(answer.data.sites.length)} sites with the most calls` : ''}.
-				Sizes and lifetimes are counted for each site; where a site asks for several sizes, its lifetimes are divided among them.
+				Sizes and lifetimes are counted for each site; where a site requests several sizes, its lifetimes are divided among them.
 			</p>
 			<LifeMap heat={heat} />
 		</div>
 	);
 }
 
-/** The heaviest sites are enough for a picture, and have a history. */
+/** The heaviest sites are enough for a chart, and they have a history. */
 const DRAWN = '300';
 
 function Course() {
@@ -325,7 +325,7 @@ function Course() {
 	if (!grid.total)
 		return (
 			<Empty title="Nothing was live">
-				<p>No site that answers this question held anything at a snapshot.</p>
+				<p>No matching site held memory at a snapshot.</p>
 			</Empty>
 		);
 	return (
@@ -427,7 +427,7 @@ function Reallocs() {
 	if (!data.sites.length)
 		return (
 			<Empty title="No realloc">
-				<p>Nothing that answers this question was resized.</p>
+				<p>No matching block was resized.</p>
 			</Empty>
 		);
 	return (
@@ -439,7 +439,7 @@ function Reallocs() {
 			side={
 				<section>
 					<h2>Old size × new size</h2>
-					<p class="soft">Calls, each site's where its means are.</p>
+					<p class="soft">Calls; each site is placed at its mean sizes.</p>
 					<ReallocMap grid={reallocGrid(data.sites)} />
 				</section>
 			}

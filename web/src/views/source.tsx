@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: the lines of a file with what was asked for on them, inlined functions each for themselves.
+// Source: the lines of a file with the selected cost of each, inlined functions separately.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import { base, shortName } from '../model/frames';
@@ -179,7 +179,7 @@ function List({ path }: { path: string | undefined }) {
 			{!answer.data && answer.status !== 'error' && <Loading what="Adding up" />}
 			{answer.data?.unmatched && <NoRows data={answer.data} />}
 			{answer.data && !answer.data.unmatched && rows.length === 0 && (
-				<Empty title="No source is known">
+				<Empty title="No source found">
 					<p>No frame has a file and line. Build with -g, or let heapgauge find debug information:</p>
 					<code>heapgauge doctor PROGRAM</code>
 				</Empty>
@@ -210,7 +210,7 @@ function codeColumns(asked: Question, most: number, estimated: boolean): Column<
 			title: 'Self',
 			number: true,
 			width: 88 + more,
-			help: 'Asked for on this line',
+			help: 'Self: requested directly on this line',
 			fill: (row) => Math.abs(row.cost?.self ?? 0) / most,
 			hint: (row) => (row.cost ? hintOf(row.cost.self, asked.unit, row.cost.self_error) : undefined),
 			cell: (row) => cell(row.cost, 'self'),
@@ -220,7 +220,7 @@ function codeColumns(asked: Question, most: number, estimated: boolean): Column<
 			title: 'With callees',
 			number: true,
 			width: 96 + more,
-			help: 'Asked for on this line or in anything called from it',
+			help: 'Total: requested on this line and in its callees',
 			fill: (row) => Math.abs(row.cost?.total ?? 0) / most,
 			hint: (row) => (row.cost ? hintOf(row.cost.total, asked.unit, row.cost.total_error) : undefined),
 			cell: (row) => cell(row.cost, 'total'),
@@ -232,7 +232,7 @@ function codeColumns(asked: Question, most: number, estimated: boolean): Column<
 
 const MEASURED = ['peak', 'leaked', 'total', 'calls', 'temporary'] as const;
 
-/** Every number of one line. */
+/** All numbers of one line. */
 function LineNumbers({ path, line }: { path: string; line: number }) {
 	return (
 		<table class="plain line-numbers">
@@ -307,7 +307,7 @@ function Code({ path }: { path: string }) {
 					{path}
 				</b>
 				<span class="soft">
-					{costs.size ? `${count(costs.size)} lines with a part` : ''}
+					{costs.size ? `${count(costs.size)} lines with a cost` : ''}
 					{file.data?.from === 'bundle' ? ', from the bundle' : ''}
 				</span>
 				<span class="grow" />
@@ -321,10 +321,10 @@ function Code({ path }: { path: string }) {
 			{!file.data && !missing && <Loading what="Reading the source" />}
 			{missing && (
 				<>
-					<Empty title="The source is not here">
+					<Empty title="The source is not available">
 						<p>
-							{file.absent ? 'A saved page holds no source.' : file.error} Numbers of its lines are below. <code>heapgauge bundle</code>{' '}
-							carries source to other machines.
+							{file.absent ? 'A saved page holds no source.' : file.error} The cost of each line is listed below. <code>heapgauge bundle</code>{' '}
+							includes source lines for other machines.
 						</p>
 					</Empty>
 					<table class="plain missing">
@@ -371,7 +371,7 @@ export function SourceView() {
 			) : (
 				<div class="source-code">
 					<Empty title="Choose a function">
-						<p>Its file opens with what was asked for on each line. Functions without debug information are not listed.</p>
+						<p>Its file opens with the bytes requested on each line. Functions without debug information are not listed.</p>
 					</Empty>
 				</div>
 			)}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start here: what happened, in one glance, and where to look next.
+// Start: what happened, at a glance, and where to look next.
 import { useEffect } from 'preact/hooks';
 import { savingsOf } from '../model/advice';
 import { base, ownerOf, placeOf, shortName } from '../model/frames';
@@ -22,10 +22,10 @@ import { useTimeline } from '../parts/strip';
 
 const TOP_ROWS = '300';
 const LISTED = 7;
-/** As a filter: every command has some character. */
+/** A filter that matches every command. */
 const ALL = '.';
 
-/** The filter by process of what is shown, for what is opened from here: it is about the same. */
+/** The process filter of this page, for views opened from here. */
 function only(scope: State): Changes {
 	return { process: scope.values.process ?? null };
 }
@@ -41,13 +41,13 @@ function endText(process: Process): string {
 	return process.exit_code !== null ? `${process.end} by signal ${process.exit_code}` : process.end;
 }
 
-/** Without the folder of the program: cc1plus -quiet main.c */
+/** Without the directory of the program: cc1plus -quiet main.c */
 function shortCommand(command: string): string {
 	const [program = '', ...rest] = command.split(' ');
 	return [base(program), ...rest].join(' ');
 }
 
-/** Another process is another question, of which the address says so. */
+/** Selecting another process changes the query, and so the address. */
 function ProcessPick({ all, scope }: { all: readonly Process[]; scope: Scope }) {
 	const chosen = value('process') ?? '';
 	const pids = pidsOf(all);
@@ -86,7 +86,7 @@ function Headline({ all, shown, scope }: { all: readonly Process[]; shown: reado
 	);
 }
 
-/** All processes of the recording: what they had together, and which of them to look at. */
+/** All processes of the recording: their totals, and a list to choose from. */
 function Together({ data, shown }: { data: ProcessesResult; shown: readonly Process[] }) {
 	const rows = listedOf(data.processes, LISTED);
 	const chosen = new Set(pidsOf(shown));
@@ -140,17 +140,16 @@ function Together({ data, shown }: { data: ProcessesResult; shown: readonly Proc
 	);
 }
 
-/** What it means that numbers are estimates: no number alone can say it. */
+/** Explains that the numbers are estimates. */
 function Sampled({ data }: { data: ProcessesResult }) {
 	const sampling = data.sampling;
 	if (!sampling) return null;
 	return (
 		<p class="line-of-words soft" role="note">
-			Estimates from {plural(sampling.samples, 'sample')}, one for each {bytes(sampling.interval_bytes)} on average. Behind ± is the
-			standard error: 95 times of 100 the truth is within twice that if a number is made from 30 samples or more, within 3 times with 5, 6
-			with 2, 13 with 1.
+			Estimates from {plural(sampling.samples, 'sample')}, one for each {bytes(sampling.interval_bytes)} on average. ± is the
+			standard error; the 95 % interval is 2 standard errors either way for 30 samples or more, 3 for 5, 6 for 2, 13 for 1.
 			{sampling.peak_bias_bytes > 0 && (
-				<> The peak is the largest of many estimates and thereby too high on average, by {bytes(sampling.peak_bias_bytes)} at most.</>
+				<> The peak is the largest of many estimates and therefore too high on average, by {bytes(sampling.peak_bias_bytes)} at most.</>
 			)}
 		</p>
 	);
@@ -164,10 +163,10 @@ function Findings({ scope }: { scope: State }) {
 				Advice {answer.data && <span class="soft">{plural(answer.data.finding_count, 'finding')}</span>}
 				<Ignored scope={scope} view="advice" />
 			</h2>
-			<Answered answer={answer} what="Looking for what could be better">
+			<Answered answer={answer} what="Looking for possible improvements">
 				{(advice) =>
 					advice.findings.length === 0 ? (
-						<p class="soft">No rule holds for what was recorded: nothing stands out.</p>
+						<p class="soft">No findings: no rule matches this recording.</p>
 					) : (
 						<ol class="findings">
 							{advice.findings.map((finding, i) => {
@@ -205,14 +204,14 @@ function Findings({ scope }: { scope: State }) {
 	);
 }
 
-/** The sites of the chosen processes by one number. */
+/** The sites of the selected processes by one number. */
 function useSites(scope: State | undefined, name: QuestionName, kind?: string) {
 	const of: Record<string, readonly string[]> = { ...scope?.values, cost: [name], unit: [], at: [], minus: [], compare: [] };
 	if (kind) of.kind = [kind];
 	return useAnswer<SitesResult>(scope ? canonical('sites', askParams({ ...scope, values: of }, 'sites', [['limit', TOP_ROWS]])) : null);
 }
 
-/** The heaviest sites by one number. Their whole list is behind the title. */
+/** The heaviest sites by one number. The title links to the full list. */
 function TopList({ scope, name, title, kind }: { scope: State; name: QuestionName; title: string; kind?: string }) {
 	const asked = questionOf(name);
 	const unknown = name === 'peak' ? peakUnknown.value : undefined;
@@ -303,7 +302,7 @@ function Balance({
 	);
 }
 
-/** Of the chosen processes; `all` are those of the recording. */
+/** Cards and lists of the selected processes; `all` are those of the recording. */
 function Chosen({ scope, all, shown }: { scope: Scope & { state: State }; all: ProcessesResult; shown: readonly Process[] }) {
 	const of = scope.state;
 	const finer = filtersOf(of).some((name) => name !== 'process');
@@ -355,7 +354,7 @@ function Nothing() {
 	return (
 		<Empty title="Nothing was allocated">
 			<p>
-				The program asked for no memory while it was recorded. If it is statically linked or brings an allocator of its own, this says why:
+				The program allocated nothing while it was recorded. If it is statically linked or has its own allocator, this shows why:
 			</p>
 			<code>heapgauge doctor PROGRAM</code>
 		</Empty>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tags, labels and pools: what the program itself says of its memory. A tag that is chosen shows all its numbers, and filters
-// every other view.
+// Tags, labels and pools: the program's own attribution of its memory. Selecting a tag shows all its numbers and filters every other view.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ask as askParams, canonical, type Params } from '../model/query';
@@ -52,21 +51,21 @@ function tagColumns(data: TagsResult): Column<Tag>[] {
 						cell: (row: Tag) => <span class="soft">{percent(row.value, data.shown)}</span>,
 					},
 				]),
-		of('self', 'Itself', asked.unit, 'While this tag was the innermost one'),
+		of('self', 'Self', asked.unit, 'Self: allocated directly in this tag'),
 		of('visits', 'Visits', 'count', 'How often the program entered it'),
-		{ ...of('bytes_per_visit', 'For each visit', 'bytes', 'Bytes asked for, divided by visits'), width: 112 },
-		of('self_bytes_per_visit', 'Itself, each visit', 'bytes', 'Bytes asked for while it was the innermost one, divided by visits', true),
-		of('total_bytes', 'Total', 'bytes', 'Bytes asked for', asked.name === 'total'),
-		of('self_total_bytes', 'Itself, total', 'bytes', 'Bytes asked for while it was the innermost one', true),
+		{ ...of('bytes_per_visit', 'Per visit', 'bytes', 'Bytes requested per visit'), width: 112 },
+		of('self_bytes_per_visit', 'Self per visit', 'bytes', 'Self: bytes requested directly in this tag, per visit', true),
+		of('total_bytes', 'Total', 'bytes', 'Bytes requested', asked.name === 'total'),
+		of('self_total_bytes', 'Self total', 'bytes', 'Self: bytes requested directly in this tag', true),
 		of('calls', 'Calls', 'count', 'Allocations', asked.name === 'calls'),
-		of('self_calls', 'Itself, calls', 'count', 'Allocations while it was the innermost one', true),
+		of('self_calls', 'Self calls', 'count', 'Self: allocations directly in this tag', true),
 		of('peak_bytes', 'At peak', 'bytes', 'Live when the heap was largest', asked.name === 'peak'),
-		of('self_peak_bytes', 'Itself, at peak', 'bytes', 'The same of what was asked for while it was the innermost one', true),
+		of('self_peak_bytes', 'Self at peak', 'bytes', 'Self: allocated directly in this tag and live at the peak', true),
 		of('not_freed_bytes', 'At end', 'bytes', 'Not freed at exit', asked.name === 'leaked'),
-		of('self_not_freed_bytes', 'Itself, at end', 'bytes', 'The same of what was asked for while it was the innermost one', true),
-		of('frees', 'Freed', 'count', 'Blocks that were freed, wherever', true),
-		of('freed_bytes', 'Freed bytes', 'bytes', 'Bytes that were freed, wherever', true),
-		of('realloc_calls', 'Reallocs', 'count', 'Calls of realloc that had a block', true),
+		of('self_not_freed_bytes', 'Self at end', 'bytes', 'Self: allocated directly in this tag and not freed at exit', true),
+		of('frees', 'Freed', 'count', 'Blocks freed, in any tag', true),
+		of('freed_bytes', 'Freed bytes', 'bytes', 'Bytes freed, in any tag', true),
+		of('realloc_calls', 'Reallocs', 'count', 'Calls of realloc on an existing block', true),
 	];
 }
 
@@ -78,7 +77,7 @@ const PAIRS: readonly [string, keyof Tag, keyof Tag, Unit][] = [
 	['At peak', 'peak_bytes', 'self_peak_bytes', 'bytes'],
 	['At end', 'not_freed_bytes', 'self_not_freed_bytes', 'bytes'],
 	['Total', 'total_bytes', 'self_total_bytes', 'bytes'],
-	['For each visit', 'bytes_per_visit', 'self_bytes_per_visit', 'bytes'],
+	['Per visit', 'bytes_per_visit', 'self_bytes_per_visit', 'bytes'],
 	['Calls', 'calls', 'self_calls', 'count'],
 	['Freed', 'frees', 'self_frees', 'count'],
 	['Freed bytes', 'freed_bytes', 'self_freed_bytes', 'bytes'],
@@ -98,7 +97,7 @@ function TagDetail({ tag }: { tag: Tag }) {
 	const filter = only(tag);
 	const look = (view: ViewName) => filter && go(view, { tag: filter.value });
 	return (
-		<aside class="side" aria-label="The chosen tag" tabIndex={0}>
+		<aside class="side" aria-label="The selected tag" tabIndex={0}>
 			<header>
 				<h2 class="code" title={tag.tag ?? undefined}>
 					{tag.tag ?? nameOf(tag)}
@@ -171,7 +170,7 @@ function Tags() {
 		return (
 			<Empty title="The program sets no tags">
 				<p>
-					Tags say what a program was doing when it asked for memory. HG_SCOPE("name") of heapgauge/heapgauge.h sets one for a block of
+					Tags say what a program was doing when it allocated. HG_SCOPE("name") of heapgauge/heapgauge.h sets one for a block of
 					code.
 				</p>
 			</Empty>
@@ -189,7 +188,7 @@ function Tags() {
 		hint: (row) => column.hint?.(row.tag),
 		cell: (row) => column.cell(row.tag),
 	}));
-	/* Behind what was asked for, so that it stays in sight. */
+	/* After the selected number, so that it stays visible. */
 	const before = numbered.filter((column) => ['value', 'share', 'self'].includes(column.key)).length;
 	const columns: Column<TagRow>[] = [
 		...numbered.slice(0, before),
@@ -292,7 +291,7 @@ function Labels() {
 	if (!rows.some((row) => row.id.includes('=')))
 		return (
 			<Empty title="The program sets no labels">
-				<p>Labels say for whom it asked: hg_label("tenant", "acme") of heapgauge/heapgauge.h sets one.</p>
+				<p>Labels say on whose behalf it allocated: hg_label("tenant", "acme") of heapgauge/heapgauge.h sets one.</p>
 			</Empty>
 		);
 	const filter = (index: number) => {
@@ -317,13 +316,13 @@ function poolColumns(data: PoolsResult): Column<Pool>[] {
 	const several = new Set(data.pools.map((pool) => pool.pid)).size > 1;
 	const most = Math.max(1, ...data.pools.map((pool) => pool.live_bytes));
 	return [
-		numbers<Pool>('live_bytes', 'Live at the end', 'bytes', 'Given out and not taken back', most, 124),
-		numbers<Pool>('live_blocks', 'Blocks', 'count', 'Given out and not taken back'),
-		numbers<Pool>('max_bytes', 'Most', 'bytes', 'The most that was ever live in it'),
+		numbers<Pool>('live_bytes', 'Live at the end', 'bytes', 'Allocated and not freed', most, 124),
+		numbers<Pool>('live_blocks', 'Blocks', 'count', 'Allocated and not freed'),
+		numbers<Pool>('max_bytes', 'Most', 'bytes', 'Largest live size that it ever had'),
 		numbers<Pool>('peak_bytes', 'At peak', 'bytes', 'Live when the heap was largest'),
-		numbers<Pool>('total_bytes', 'Total', 'bytes', 'All that went through it'),
-		numbers<Pool>('calls', 'Calls', 'count', 'Blocks that it gave out'),
-		numbers<Pool>('frees', 'Freed', 'count', 'Blocks that it took back'),
+		numbers<Pool>('total_bytes', 'Total', 'bytes', 'Bytes allocated over the whole run'),
+		numbers<Pool>('calls', 'Calls', 'count', 'Allocated blocks'),
+		numbers<Pool>('frees', 'Freed', 'count', 'Freed blocks'),
 		numbers<Pool>('pools', 'Pools', 'count', 'Pools of that name', undefined, 72),
 		...(several ? [numbers<Pool>('pid', 'PID', 'id', 'Process', undefined, 72)] : []),
 		{ key: 'name', title: 'Pool', sort: (row) => row.pool, cell: (row) => <span class="fn">{row.pool}</span> },
@@ -360,7 +359,7 @@ function Pools() {
 	);
 }
 
-/** A table whose rows filter all views. */
+/** A table whose rows set a filter for all views. */
 function Plain<Row>(props: {
 	label: string;
 	columns: Column<Row>[];
@@ -372,7 +371,7 @@ function Plain<Row>(props: {
 	return (
 		<>
 			<div class="toolbar thin">
-				<span class="soft">Enter or + filters all views to the chosen one</span>
+				<span class="soft">Enter or + filters all views to the selection</span>
 			</div>
 			<Table
 				label={props.label}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads and processes: what each asked for, who frees what others allocated, and who started whom.
+// Threads and processes: the allocations of each, remote frees, and the process tree.
 import { useEffect, useMemo } from 'preact/hooks';
 import { base } from '../model/frames';
 import { matrixOf } from '../model/handover';
@@ -23,11 +23,11 @@ function threadColumns(data: ThreadsResult): Column<Thread>[] {
 	return [
 		numbers<Thread>('calls', 'Calls', 'count', 'Allocations of this thread', mostCalls, 120),
 		{ key: 'share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.calls, data.calls)}</span> },
-		numbers<Thread>('total_bytes', 'Total', 'bytes', 'Bytes asked for', mostBytes, 112),
+		numbers<Thread>('total_bytes', 'Total', 'bytes', 'Bytes requested', mostBytes, 112),
 		numbers<Thread>('frees', 'Frees', 'count', 'Blocks that this thread freed'),
-		numbers<Thread>('live_bytes', 'Holds', 'bytes', 'Allocated by it and not freed by anybody'),
-		numbers<Thread>('freed_by_others_bytes', 'Freed by others', 'bytes', 'What it allocated and other threads freed', undefined, 118),
-		numbers<Thread>('freed_for_others_bytes', 'For others', 'bytes', 'What it freed of other threads'),
+		numbers<Thread>('live_bytes', 'Holds', 'bytes', 'Allocated by this thread and not freed'),
+		numbers<Thread>('freed_by_others_bytes', 'Freed by others', 'bytes', 'Allocated by this thread, freed by others', undefined, 118),
+		numbers<Thread>('freed_for_others_bytes', 'For others', 'bytes', 'Allocated by other threads, freed by this one'),
 		numbers<Thread>('started_ns', 'Started', 'ns', 'Since the start of its process', undefined, 84),
 		...(several ? [numbers<Thread>('pid', 'PID', 'id', 'Process', undefined, 72)] : []),
 		numbers<Thread>('tid', 'TID', 'id', 'Number of the thread', undefined, 72),
@@ -99,8 +99,8 @@ function Handover() {
 	if (!answer.data || !matrix) return <Loading what="Counting who frees what" />;
 	if (!answer.data.cross_thread_freed_blocks)
 		return (
-			<Empty title="Nothing changes hands">
-				<p>Every block was freed by the thread that asked for it, or not at all.</p>
+			<Empty title="No cross-thread frees">
+				<p>Every block was freed by the thread that allocated it, or not at all.</p>
 			</Empty>
 		);
 	const label = (thread: Thread | undefined, slot: string) =>
@@ -111,7 +111,7 @@ function Handover() {
 				<Amount value={answer.data.cross_thread_freed_blocks} unit="count" error={errorOf(answer.data, 'cross_thread_freed_blocks')} />{' '}
 				{answer.data.cross_thread_freed_blocks === 1 ? 'block' : 'blocks'},{' '}
 				<Amount value={answer.data.cross_thread_freed_bytes} unit="bytes" error={errorOf(answer.data, 'cross_thread_freed_bytes')} />: freed by another thread
-				than asked for {answer.data.cross_thread_freed_blocks === 1 ? 'it' : 'them'}.
+				than allocated {answer.data.cross_thread_freed_blocks === 1 ? 'it' : 'them'}.
 				{matrix.cut ? ` The ${count(matrix.freers.length)} threads that free most are shown.` : ''}
 			</p>
 			<div class="heat" tabIndex={0} role="region" aria-label="Bytes by who allocated and who freed">
@@ -163,7 +163,7 @@ function processColumns(data: ProcessesResult): Column<Process>[] {
 		numbers<Process>('peak_bytes', 'Peak', 'bytes', 'Live heap at its own peak', most, 112),
 		numbers<Process>('not_freed_bytes', 'At end', 'bytes', 'Not freed at exit'),
 		numbers<Process>('calls', 'Calls', 'count', 'Allocations'),
-		numbers<Process>('total_bytes', 'Total', 'bytes', 'Bytes asked for'),
+		numbers<Process>('total_bytes', 'Total', 'bytes', 'Bytes requested'),
 		numbers<Process>('peak_rss_bytes', 'RSS', 'bytes', 'Resident at most'),
 		numbers<Process>('started_offset_ns', 'Started', 'ns', 'Since the start of the recording', undefined, 92),
 		numbers<Process>('duration_ns', 'Ran for', 'ns', 'Until its end, or until it was last seen', undefined, 92),
@@ -259,7 +259,7 @@ export function ThreadsView() {
 		<div class="view fixed">
 			<div class="toolbar">
 				<Tabs tabs={TABS} />
-				<span class="soft">{tab === 'handover' ? '' : 'Enter or + filters all views to the chosen one'}</span>
+				<span class="soft">{tab === 'handover' ? '' : 'Enter or + filters all views to the selection'}</span>
 			</div>
 			{tab === 'handover' ? <Handover /> : tab === 'processes' ? <Processes /> : <Threads />}
 		</div>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time: what was live, resident and requested over the run; the heaviest sites as layers. A drag chooses a range for all
-// views that know one.
+// Time: live, resident and requested bytes over the run, with the heaviest sites as layers. A drag selects a range for all views that
+// accept one.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { growthFigure, growthWords } from '../model/growth';
 import { isLive } from '../model/live';
@@ -25,7 +25,7 @@ function column(points: readonly Point[], key: keyof Point): (number | null)[] {
 	return points.map((point) => point[key] as number | null);
 }
 
-/** Of estimates; none of a recording that is exact. */
+/** For estimates; none for an exact recording. */
 function errorsOf(points: readonly Point[], key: keyof Point): number[] | undefined {
 	return points.some((point) => errorOf(point, key)) ? points.map((point) => errorOf(point, key)) : undefined;
 }
@@ -59,7 +59,7 @@ function Reading({ shown, pointed, rates, at }: { shown: Point; pointed: boolean
 		['RSS', shown.rss_bytes, 'bytes', 0],
 		['allocations', Math.round(rates.calls[at]!), 'rate', rates.errors.calls[at] ?? 0],
 		['frees', Math.round(rates.frees[at]!), 'rate', rates.errors.frees[at] ?? 0],
-		['asked for', Math.round(rates.bytes[at]!), 'bytes-rate', rates.errors.bytes[at] ?? 0],
+		['requested', Math.round(rates.bytes[at]!), 'bytes-rate', rates.errors.bytes[at] ?? 0],
 		['threads', shown.threads, 'count', 0],
 	];
 	return (
@@ -117,7 +117,7 @@ function LayerList({ layers, at, pointed, history }: { layers: readonly Layer[];
 	);
 }
 
-/** What the program or a person gave a name. Of a snapshot every site is known. */
+/** Moments named by the program or the user. A snapshot has the numbers of every site. */
 function Named({ moments, events }: { moments: readonly Moment[]; events: readonly Event[] }) {
 	const snapshots = moments.filter((moment) => moment.name !== undefined);
 	const rows = [
@@ -257,13 +257,13 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 							{ label: 'allocations', colour: 'series-live', values: rates.calls, fill: 'pale', width: 1, steps: true },
 						]}
 					/>
-					<h2>Asked for per second</h2>
+					<h2>Requested per second</h2>
 					<Chart
 						{...common}
-						label="Bytes asked for per second"
+						label="Bytes requested per second"
 						unit="bytes"
 						height={96}
-						lines={[{ label: 'asked for', colour: 'series-b', values: rates.bytes, fill: 'pale', steps: true }]}
+						lines={[{ label: 'requested', colour: 'series-b', values: rates.bytes, fill: 'pale', steps: true }]}
 					/>
 					<h2>Live blocks</h2>
 					<Chart
@@ -324,7 +324,7 @@ export function TimeView() {
 		return (
 			<div class="view">
 				<Empty title="Too short for a timeline">
-					<p>The run ended before it was looked at twice. Record something longer, or look at the peak.</p>
+					<p>The run ended before it was observed twice. Record a longer run, or see the peak.</p>
 				</Empty>
 			</div>
 		);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tree: the call tree as a table that opens, and beside it the callers and callees of the chosen function.
+// Tree: the call tree as an expandable table, with the callers and callees of the selected function beside it.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useFlame } from '../flame/data';
@@ -44,7 +44,7 @@ function columnsOf(
 			title: asked.title,
 			number: true,
 			width: 110 + more,
-			help: `${asked.help} Here and in what is called from here.`,
+			help: `${asked.help} Here and in callees.`,
 			fill: (node) => tree.weight[node]! / tree.weight[0]!,
 			hint: (node) => hintOf(tree.value[node]!, asked.unit, errorAt(tree, node)),
 			cell: (node) => <span class={tone(tree.value[node]!)}>{text(tree.value[node]!, errorAt(tree, node))}</span>,
@@ -73,10 +73,10 @@ function columnsOf(
 				]),
 		{
 			key: 'self',
-			title: 'Itself',
+			title: 'Self',
 			number: true,
 			width: 100 + more,
-			help: 'Asked for right here',
+			help: 'Self: requested directly in this function',
 			hint: (node) => hintOf(tree.self[node]!, asked.unit, selfErrorAt(tree, node)),
 			cell: (node) => (tree.self[node] ? text(tree.self[node]!, selfErrorAt(tree, node)) : <span class="soft">–</span>),
 		},
@@ -188,7 +188,7 @@ function Neighbours({ tree, data, wanted }: { tree: FlameTree; data: FlameResult
 							<dt>With callees</dt>
 							<dd>{text(found.total, Math.sqrt(found.variance))}</dd>
 							{!differing.value && <OfAll part={found.total} tree={tree} />}
-							<dt>Itself</dt>
+							<dt>Self</dt>
 							<dd>{text(found.self, Math.sqrt(found.selfVariance))}</dd>
 							{!differing.value && <OfAll part={found.self} tree={tree} />}
 						</dl>
@@ -203,7 +203,7 @@ function Neighbours({ tree, data, wanted }: { tree: FlameTree; data: FlameResult
 	);
 }
 
-/** Always from the tree that begins with main: in the other one callers are below. */
+/** Always uses the tree from main: in the inverted one callers are below. */
 function Beside({ wanted, fold }: { wanted: string; fold: boolean }) {
 	const { answer, tree } = useFlame(false, fold, false);
 	return tree && answer.data ? <Neighbours tree={tree} data={answer.data} wanted={wanted} /> : null;

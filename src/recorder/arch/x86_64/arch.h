@@ -12,7 +12,7 @@
 /* ---- the kernel ---- */
 
 enum { ARCH_PAGE = 4096 };
-#define ARCH_AUDIT AUDIT_ARCH_X86_64 /* of <linux/audit.h>: what a seccomp filter gets */
+#define ARCH_AUDIT AUDIT_ARCH_X86_64 /* from <linux/audit.h>: seen by seccomp filters */
 #define ARCH_VDSO_CLOCK "__vdso_clock_gettime"
 
 static inline long arch_syscall(long nr, long a, long b, long c, long d, long e, long f)
@@ -29,8 +29,8 @@ static inline long arch_syscall(long nr, long a, long b, long c, long d, long e,
 	return ret;
 }
 
-/* Calls that newer architectures have only with a folder's descriptor in front. `call` is sys_call6; the rows are what
- * process/seccomp_filter.c runs a filter for them. */
+/* Path-based calls that newer architectures provide only as *at variants. `call` is sys_call6; process/seccomp_filter.c
+ * evaluates a filter for the rows. */
 #define ARCH_ACCESS(call, path, mode) call(SYS_access, (long)(path), mode, 0, 0, 0, 0)
 #define ARCH_UNLINK(call, path) call(SYS_unlink, (long)(path), 0, 0, 0, 0, 0)
 #define ARCH_READLINK(call, path, to, bytes)                                                       \
@@ -48,7 +48,7 @@ enum { ARCH_SYS_READLINK = SYS_readlink };
 
 /* ---- single instructions ---- */
 
-/* While spinning. */
+/* Spin-wait hint. */
 static inline void arch_pause(void)
 {
 	__builtin_ia32_pause();
@@ -60,8 +60,8 @@ static ALWAYS_INLINE uint64_t arch_ticks(void)
 	return __builtin_ia32_rdtsc();
 }
 
-/* Adds to a counter, which has one writer; readers elsewhere see whole words. One instruction, in the order of the program: a
- * compiler makes three of a relaxed atomic load and store, and moves plain ones about. ThreadSanitizer sees only those. */
+/* Adds to a counter that has one writer; readers elsewhere see whole words. One instruction, in program order: a compiler
+ * emits three for a relaxed atomic load and store, and reorders plain ones. ThreadSanitizer needs the atomic form. */
 static ALWAYS_INLINE void arch_add(uint64_t *counter, uint64_t by)
 {
 #ifndef __SANITIZE_THREAD__
@@ -71,7 +71,7 @@ static ALWAYS_INLINE void arch_add(uint64_t *counter, uint64_t by)
 #endif
 }
 
-/* The same to take away, where the compiler takes two. Whether the rest is negative. */
+/* The same for subtraction, for which the compiler emits two instructions. True if the result is negative. */
 static ALWAYS_INLINE bool arch_subtract(uint64_t *word, uint64_t by)
 {
 #ifndef __SANITIZE_THREAD__
@@ -95,22 +95,22 @@ static inline uintptr_t arch_thread_pointer(void)
 
 /* ---- frames ---- */
 
-/* The hook's own frame record: the caller's rbp, the return address. */
+/* The hook's own frame record: the caller's rbp and the return address. */
 #define HOOK_FRAME() ((const uintptr_t *)__builtin_frame_address(0))
 
-/* The canonical frame address of a function with that record. */
+/* The canonical frame address of the function with that frame record. */
 static inline uintptr_t arch_cfa_of(const uintptr_t *frame)
 {
 	return (uintptr_t)(frame + 2);
 }
 
-/* Where a call leaves the return address, from the CFA. */
+/* Offset of the return address from the CFA. */
 enum { ARCH_RETURN_AT = -8 };
 
-/* DWARF's register numbers: rbp, rsp, and the return address for the program counter. */
+/* DWARF register numbers: rbp, rsp, and the return address column for the program counter. */
 enum { DW_FP = 6, DW_SP = 7, DW_PC = 16, DW_REGISTERS = 17 };
 
-/* The registers that calls preserve, by these numbers, in the function that this is inlined into. */
+/* Stores the callee-saved registers of the function that this is inlined into, indexed by these numbers. */
 static ALWAYS_INLINE void arch_registers(uint64_t *registers)
 {
 	__asm__ volatile("movq %%rbx, 3*8(%0)\n\t"
@@ -128,11 +128,11 @@ static ALWAYS_INLINE void arch_registers(uint64_t *registers)
 			 : "rax", "memory");
 }
 
-/* ---- relocations, of <elf.h>, that fill in the address of a function: at its first call, at once, as data ---- */
+/* ---- relocations, from <elf.h>, that store the address of a function: lazily, at load time, as data ---- */
 
 #define ARCH_RELOCATION_CALL R_X86_64_JUMP_SLOT
 #define ARCH_RELOCATION_ADDRESS R_X86_64_GLOB_DAT
 #define ARCH_RELOCATION_DATA R_X86_64_64
 
-enum { ARCH_THUNK_BYTES = 16 }; /* of each in wrap_thunks, hooks_entry.c */
+enum { ARCH_THUNK_BYTES = 16 }; /* size of each thunk in wrap_thunks, hooks_entry.c */
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks that C cannot begin: they must leave the stack and the arguments as they are. */
+/* Hooks that cannot be written in C: they must not change the stack or the arguments. */
 #include <sys/syscall.h>
 
 #include "recorder/api/wraps.h"
 #include "recorder/arch/arch.h"
 
-/* syscall: on to seal_forward by a jump; hooks_seal.c says why, and gets the one number that matters. */
+/* syscall: jumps to seal_forward; hooks_seal.c explains why, and handles the one number that matters. */
 __asm__(".text\n"
 	".globl syscall\n"
 	".type syscall, @function\n"
@@ -30,7 +30,7 @@ __asm__(".text\n"
 	"	pushq %r8\n"
 	"	pushq %r9\n"
 	"	movq %rsi, %rdx\n" /* the operation; its argument is in rcx, as the fourth */
-	"	movq %rbp, %rsi\n" /* the frame record, as a hook's */
+	"	movq %rbp, %rsi\n" /* the frame record, as in a hook */
 	"	call seal_next_syscall\n"
 	"	popq %r9\n"
 	"	popq %r8\n"
@@ -45,7 +45,7 @@ __asm__(".text\n"
 	".size syscall, .-syscall\n");
 _Static_assert(__NR_seccomp == 317, "the number of seccomp");
 
-/* One for each target, as WRAP_TARGETS counts them: its number as a fourth argument, and on by a jump. */
+/* One thunk per target, WRAP_TARGETS in all: passes its number as the fourth argument and jumps to the handler. */
 __asm__(".pushsection .text\n"
 	".balign 16\n"
 	".globl wrap_thunks\n"

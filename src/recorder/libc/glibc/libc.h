@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* glibc, from 2.35 on. */
+/* glibc 2.35 or later. */
 #ifndef RECORDER_LIBC_GLIBC_LIBC_H
 #define RECORDER_LIBC_GLIBC_LIBC_H
 
@@ -12,7 +12,7 @@
 
 #define LIBC_NAME "glibc"
 #define LIBC_FILE "libc.so.6"
-#define LIBC_LOADER_FUNCTION "__tls_get_addr" /* one that is the loader's own */
+#define LIBC_LOADER_FUNCTION "__tls_get_addr" /* defined by the loader itself */
 
 /* ---- the loaded objects ---- */
 
@@ -20,7 +20,7 @@ struct libc_object {
 	struct link_map map;
 };
 
-/* In the order of search. At start-up, or with the loader's lock. NULL: no more. */
+/* In search order. At start-up, or under the loader's lock. NULL: no more. */
 static inline const struct libc_object *libc_first_object(void)
 {
 	return (const struct libc_object *)_r_debug.r_map;
@@ -41,7 +41,7 @@ static inline const Elf64_Dyn *libc_dynamic(const struct libc_object *object)
 	return object->map.l_ld;
 }
 
-/* "" or NULL of the executable. */
+/* "" or NULL for the executable. */
 static inline const char *libc_path(const struct libc_object *object)
 {
 	return object->map.l_name;
@@ -62,7 +62,7 @@ static inline uintptr_t *libc_argument_count(void)
 	return __libc_stack_end;
 }
 
-/* The calling thread's control block, which lies on top of its stack. */
+/* The calling thread's control block, at the top of its stack. */
 static inline uintptr_t libc_thread_block(void)
 {
 	return arch_thread_pointer();
@@ -70,7 +70,7 @@ static inline uintptr_t libc_thread_block(void)
 
 /* ---- malloc ---- */
 
-/* Whether the word before a block gives its usable size, as in all versions: not if the block is a mapping of its own. */
+/* True if the word before a block holds its usable size, as in all versions; not if the block has its own mapping. */
 static ALWAYS_INLINE bool libc_header_has_size(const void *block)
 {
 	enum { IS_MAPPED = 2 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* _dl_find_object, which takes no lock. Owns: where it is. */
+/* _dl_find_object, which takes no lock. Owns: its address. */
 #include <dlfcn.h>
 
 #include "recorder/libc/libc.h"
@@ -8,7 +8,7 @@
 typedef int find_object_fn(void *pc, struct dl_find_object *result);
 static find_object_fn *find_object;
 
-/* By name: a program that is linked with us may run with an older glibc. */
+/* Looked up by name: a program linked with us may run with an older glibc. */
 void libc_find_start(void)
 {
 	find_object = (find_object_fn *)lookup_first("_dl_find_object");
