@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop: keys and pictures, whichever comes. It never waits for anything but its poll, so that q and Ctrl-C always work.
+ * The main loop: handles keys and new pictures. It blocks only in poll, so that q and Ctrl-C always work.
  *
- * Signals: SIGINT, SIGTERM and SIGHUP end it as q does, with the terminal put back. One at a time in a process.
+ * Signals: SIGINT, SIGTERM and SIGHUP end it like q, with the terminal restored. Only one instance per process.
  */
 #include "tui/top.h"
 
@@ -25,8 +25,8 @@ static void note_signal(int number)
 	asked_to_end = 1;
 }
 
-/* Those that end us, and that of a changed size, whose handler is ncurses'. They come in the poll only: none is lost
- * between a look at what it did and the waiting. */
+/* The signals that end us, and SIGWINCH, which ncurses handles. They are unblocked only during the poll, so that
+ * none is lost between the check for it and the wait. */
 struct signals {
 	struct sigaction saved[3];
 	sigset_t before;
@@ -56,7 +56,7 @@ static void signals_give_back(const struct signals *signals)
 		sigaction(ends[i], &signals->saved[i], NULL);
 }
 
-/* All keys that have come. */
+/* Handles all pending keys. */
 static void press_keys(struct looking *l, struct screen *screen, const struct picture *p)
 {
 	const struct shown shown = { .lines = p ? p->line_count : 0,
@@ -74,14 +74,24 @@ static void press_keys(struct looking *l, struct screen *screen, const struct pi
 	}
 }
 
-/* A shorter picture than the last may end above what is shown. */
+/* Keeps the cursor on its process: the list changes between looking at it and pressing Enter. */
+static void follow_process(struct looking *l, const struct picture *before, const struct picture *p)
+{
+	pid_t pid = before && l->cursor < before->process_count ? before->processes[l->cursor] : 0;
+
+	for (size_t i = 0; pid && i < p->process_count; i++)
+		if (p->processes[i] == pid)
+			l->cursor = i;
+	if (p->process_count)
+		l->cursor = MIN(l->cursor, p->process_count - 1);
+}
+
+/* Scrolls back if the new picture is too short for the current position. */
 static void keep_inside(struct looking *l, const struct picture *p, size_t page)
 {
 	size_t last = p->line_count > page ? p->line_count - page : 0;
 
 	l->first_line = MIN(l->first_line, last);
-	if (p->process_count)
-		l->cursor = MIN(l->cursor, p->process_count - 1);
 }
 
 static void loop(struct looking *l, struct screen *screen, struct reader *reader,
@@ -111,9 +121,10 @@ static void loop(struct looking *l, struct screen *screen, struct reader *reader
 			struct picture *newer = reader_take(reader);
 
 			if (newer) {
+				follow_process(l, picture, newer);
+				keep_inside(l, newer, screen_page(screen));
 				picture_free(picture);
 				picture = newer;
-				keep_inside(l, picture, screen_page(screen));
 			}
 		}
 	}

@@ -204,7 +204,7 @@ def test_a_filter(two, top):
         screen.press("/", "C-u", "no_such_function", "Enter")
         screen.until(lambda x: "no_such_function" in x[4] and rows_or_none(x) == [], "nothing that fits")
         screen.press("/", "C-u", "(", "Enter")
-        screen.until(lambda x: x[-1].startswith("! '('"), "that this is no regular expression")
+        screen.until(lambda x: x[-1].startswith("! '('"), "that this is not a regular expression")
         screen.press("/", "C-u", "Enter")
         screen.until(lambda x: "only" not in x[4] and len(rows_or_none(x)) >= 3, "all of them again")
 
@@ -254,7 +254,7 @@ def test_help_fits_the_screen_and_goes_away(keeper, top):
     with top(keeper.target, "--no-symbols") as screen:
         screen.until_shown("SITE")
         screen.press("?")
-        lines = screen.until_shown("any key goes back")
+        lines = screen.until_shown("press any key to return")
         text = "\n".join(lines)
         for word in ("Space", "/ ", "q Ctrl-C quit", "threads", "tree", "growth", "realloc", "lifetime"):
             assert word in text
@@ -262,7 +262,7 @@ def test_help_fits_the_screen_and_goes_away(keeper, top):
         screen.press("x")
         screen.until_shown("SITE")
         screen.press("?")
-        screen.until_shown("any key goes back")
+        screen.until_shown("press any key to return")
         screen.press("q")
         assert screen.until_ended() == 0
 
@@ -309,7 +309,7 @@ def test_a_process_that_ends_stays_on_the_screen(keeper, top):
         screen.until_shown("180,000 B")
         keeper.stdin.write("q")
         keeper.stdin.flush()
-        lines = screen.until(lambda lines: lines[-1].startswith("! there is no process"), "its end")
+        lines = screen.until(lambda lines: re.match(r"! process \d+ does not exist", lines[-1]), "its end")
         assert head(lines)["live_bytes"] == 180000
         screen.press("t")
         screen.until(lambda x: any("keeper.c" in line for line in x), "it can still be looked at")
@@ -332,8 +332,11 @@ def test_one_of_several_is_chosen(start, scratch, top):
                 if lines[0].startswith(f" heapgauge top  {other.target}  exact"):
                     break
                 screen.press("o")
-            lines = screen.until(lambda x: re.search(r"live +[\d,]+ B", "\n".join(x[:4])), "its numbers")
-            assert head(lines)["live_bytes"] == 360000
+            # Waits for the number, too: the terminal may show the new title above the lines of the process before.
+            screen.until(
+                lambda x: x[0].startswith(f" heapgauge top  {other.target}  exact") and "live        360,000 B" in x[1],
+                "its numbers",
+            )
             screen.press("o")
             screen.until_shown("PROGRAM")
             screen.press("q")
@@ -345,8 +348,8 @@ def test_what_cannot_be_looked_at(heapgauge, clean_env):
     assert done.returncode == 1 and "needs a terminal" in done.stderr and "report --pid" in done.stderr
     for words, status, message in (
         ([os.getpid()], 1, "is not recorded"),
-        ([4194000], 1, "there is no process"),
-        (["x"], 2, "number of a process"),
+        ([4194000], 1, "process 4194000 does not exist"),
+        (["x"], 2, "takes a process id"),
         (["1", "2"], 2, "one process at a time"),
         (["--every", "0"], 2, "0.1 to 3600"),
         (["--order", "lives"], 2, "live"),
