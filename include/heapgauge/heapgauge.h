@@ -63,7 +63,7 @@ HG_INLINE_ void hg_leave(struct hg_scope scope)
 		recorder->leave(scope);
 }
 
-static inline void hg_left_(const struct hg_scope *scope)
+static inline void hg_scope_end_(const struct hg_scope *scope)
 {
 	hg_leave(*scope);
 }
@@ -72,7 +72,7 @@ static inline void hg_left_(const struct hg_scope *scope)
 #define HG_JOIN_(a, b) HG_JOIN__(a, b)
 
 #if defined(__GNUC__) && defined(__linux__) && !defined(HG_DISABLED)
-#define HG_UNTIL_END_ __attribute__((cleanup(hg_left_), unused))
+#define HG_UNTIL_END_ __attribute__((cleanup(hg_scope_end_), unused))
 #define HG_SCOPE__(name, n)                                                                        \
 	static struct hg_tag HG_JOIN_(hg_tag_, n) = { name, 0 };                                   \
 	const struct hg_scope HG_JOIN_(hg_scope_, n) HG_UNTIL_END_ =                               \

@@ -15,7 +15,7 @@ enum elf_verdict {
 	ELF_LOADER,	   /* ld.so itself: check the program that it is to run */
 	ELF_UNKNOWN,	   /* not an ELF file, or damaged */
 	ELF_OTHER_CLASS,   /* 32-bit */
-	ELF_OTHER_MACHINE, /* another processor */
+	ELF_OTHER_MACHINE, /* another architecture */
 	ELF_STATIC,	   /* no dynamic loader */
 	ELF_OTHER_LIBC,	   /* a loader that is not glibc's */
 	ELF_SANITIZED,	   /* the sanitizer's runtime must be loaded first */

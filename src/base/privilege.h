@@ -19,13 +19,13 @@ enum privilege {
 struct privilege_facts {
 	uint32_t uid, euid, gid, egid; /* of the calling process */
 	uint32_t mode, file_uid, file_gid;
-	bool capable;	/* the file has capabilities */
-	bool held_down; /* no_new_privs, or mounted nosuid: the file's privileges do not apply */
+	bool capable;		 /* the file has capabilities */
+	bool privileges_ignored; /* no_new_privs, or mounted nosuid: the file's privileges do not apply */
 };
 
 static inline enum privilege privilege_of(const struct privilege_facts *facts)
 {
-	bool counts = !facts->held_down;
+	bool counts = !facts->privileges_ignored;
 	bool sets_uid = counts && facts->mode & S_ISUID;
 	/* Without group execute permission, the bit once meant mandatory locking. */
 	bool sets_gid = counts && facts->mode & S_ISGID && facts->mode & S_IXGRP;

@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "cli/options/words.h"
+#include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/ini.h"
@@ -160,6 +161,10 @@ int check_recording(const struct check_command *c, struct error *error)
 
 	if (profile && c->baseline)
 		baseline = recording_open(c->baseline, error);
+	if (baseline && profile_own_like(profile, baseline, error) < 0) {
+		profile_free(profile);
+		profile = NULL;
+	}
 	if (c->budgets->has_given && !vector_push(&c->budgets->list, c->budgets->given)) {
 		error_set(error, "out of memory");
 	} else if (profile && (baseline || !c->baseline)) {

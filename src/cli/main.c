@@ -27,10 +27,10 @@ static int run(int argc, char **argv)
  * returning it to the kernel: page faults took a quarter of the time of a report. */
 static void keep_memory(void)
 {
-	enum { KEPT_BYTES = 16 << 20 };
+	enum { RESPONSE_CACHE_BYTES = 16 << 20 };
 
-	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
-	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+	mallopt(M_MMAP_THRESHOLD, RESPONSE_CACHE_BYTES);
+	mallopt(M_TRIM_THRESHOLD, RESPONSE_CACHE_BYTES);
 }
 
 int main(int argc, char **argv)

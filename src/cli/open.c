@@ -76,10 +76,13 @@ char *report_again(const char *path, pid_t pid)
 	return buffer_take_string(&out);
 }
 
-struct profile *profile_asked(struct profile *profile, const struct asked *asked,
-			      struct error *error)
+struct profile *profile_requested(struct profile *profile, const struct query_options *asked,
+				  struct error *error)
 {
-	if (!profile || profile_fold(profile, asked->fold, error) == 0)
+	const char *own = asked->no_own ? "off" : asked->own;
+
+	if (!profile || (profile_fold(profile, asked->fold, error) == 0 &&
+			 (!own || profile_set_own(profile, own, error) == 0)))
 		return profile;
 	profile_free(profile);
 	return NULL;
@@ -107,14 +110,14 @@ int show_result(struct render_output *out, const struct profile *profile,
 	return status;
 }
 
-void show_asked(struct show *show, struct asked *asked)
+void show_asked(struct show *show, struct query_options *asked)
 {
 	asked->query.must_match = true;
 	if (!asked->limit_given)
 		asked->query.limit = show->renderer->default_limit;
 	show->query = &asked->query;
 	show->names = asked->names;
-	if (!asked->style_given && show->renderer == &renderers[0])
+	if (!asked->style_given && show->renderer->is_for_people)
 		show->names.style = NAMES_SHORT;
 	show->render.stack_frames = TEXT_STACK_FRAMES;
 }

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "analysis/analyses.h"
-#include "cli/options/ask.h"
+#include "cli/options/query_options.h"
 #include "cli/options/options.h"
 #include "cli/profile_source.h"
 #include "model/profile.h"
@@ -33,8 +33,8 @@ char *report_again(const char *path, pid_t pid);
 
 /* Applies the requested folding of frames to the profile (NULL: the error is already set). Frees the profile and
  * returns NULL on failure. */
-struct profile *profile_asked(struct profile *profile, const struct asked *asked,
-			      struct error *error);
+struct profile *profile_requested(struct profile *profile, const struct query_options *asked,
+				  struct error *error);
 
 /* A view, how to render it, and how to name frames. The functions below return 0, or -1 with the error set. */
 struct show {
@@ -45,7 +45,7 @@ struct show {
 	struct names_options names;
 };
 /* Fills in the query, with the renderer's defaults; the query remains owned by `asked`. */
-void show_asked(struct show *show, struct asked *asked);
+void show_asked(struct show *show, struct query_options *asked);
 /* Renders the view to `out`, with names that are already resolved. */
 int show_result(struct render_output *out, const struct profile *profile,
 		struct locations *locations, const struct show *show, struct error *error);

@@ -45,7 +45,7 @@ struct collect_survivors {
 };
 
 /* Reports an event during the run. A problem is shown even in quiet mode. */
-typedef void collect_say(void *context, bool problem, const char *sentence);
+typedef void collect_print(void *context, bool problem, const char *sentence);
 
 #define COLLECT_WAIT_ALL UINT64_MAX
 
@@ -59,6 +59,7 @@ struct collect_options {
 		output; /* NULL = heapgauge.PROGRAM.PID.hg, for a rank heapgauge.PROGRAM.rankN.PID.hg */
 	const char *recorder;	 /* path of libheapgauge.so, from recorder_find */
 	const char *version;	 /* of heapgauge */
+	char *own_code;		 /* the rule for own code; NULL = by the program's path */
 	uint32_t depth_limit;	 /* maximum number of frames; 1..LIVE_DEPTH_MAX */
 	bool python_domains;	 /* record the allocators of Python as pools */
 	bool python_tasks;	 /* label allocations with their asyncio task */
@@ -75,7 +76,7 @@ struct collect_options {
 		wraps; /* functions to record as pools: format/wraps.h, at most WRAPS_TEXT_MAX bytes; NULL = none */
 	struct triggers triggers; /* owned by the caller: when to take snapshots or to write */
 	unsigned write_limit;	  /* maximum number of recordings that they write */
-	collect_say *say;	  /* NULL = no reports */
+	collect_print *say;	  /* NULL = no reports */
 	const char *
 		self; /* path of heapgauge's own executable, which is never recorded; NULL = not checked */
 	/* Called about five times a second; NULL = never. */

@@ -86,12 +86,14 @@ static bool begin(struct recording *merged, const struct recording *recordings, 
 		.host = strdup(one_host && first->host ? first->host : "several hosts"),
 		.kernel = strdup(one_host && first->kernel ? first->kernel : ""),
 		.version = strdup(first->version ? first->version : ""),
+		.own_code = strdup(first->own_code ? first->own_code : ""),
 	};
 	merged->processes = calloc(processes + 1, sizeof *merged->processes);
 	for (size_t i = 1; i < count; i++)
 		merged->run.started_real_ns =
 			MIN(merged->run.started_real_ns, recordings[i].run.started_real_ns);
-	return merged->processes && merged->run.host && merged->run.kernel && merged->run.version;
+	return merged->processes && merged->run.host && merged->run.kernel && merged->run.version &&
+	       merged->run.own_code;
 }
 
 int recordings_merge(struct recording *recordings, size_t count, struct recording *ret,

@@ -233,7 +233,8 @@ int export_massif(const struct export_input *in, FILE *out, struct error *error)
 	query.at = (struct moment){ .kind = MOMENT_PEAK };
 	query.minus = (struct moment){ 0 };
 	query.kinds = KINDS_HEAP;
-	if (selection_make(&peak, in->profile, in->locations, &query, (struct ask){ 0 }, error) < 0)
+	if (selection_make(&peak, in->profile, in->locations, &query, (struct view_defaults){ 0 },
+			   error) < 0)
 		return -1;
 	m.root = gather(&m, &peak, p);
 	m.least = m.percent / 100 * (double)m.root.bytes;

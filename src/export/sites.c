@@ -41,7 +41,7 @@ static const struct {
 	{ "peak_blocks", UNKNOWN_IF_CROSS_THREAD, NUMBER(peak_blocks, PEAK_BLOCKS) },
 	{ "max_bytes", ALWAYS_KNOWN, NUMBER(max_bytes, BYTES) },
 	{ "temporary_calls", ALWAYS_KNOWN, NUMBER(temporary_calls, CALLS) },
-	{ "internal_fragmentation_bytes", ALWAYS_KNOWN, NUMBER(slack_bytes, WASTE) },
+	{ "internal_fragmentation_bytes", ALWAYS_KNOWN, NUMBER(fragmentation_bytes, WASTE) },
 	{ "lifetime_ns", UNKNOWN_IF_CROSS_THREAD, .is_cost = true, .cost = COST_LIFETIME },
 	{ "realloc_calls", ALWAYS_KNOWN, NUMBER(reallocs.calls, CALLS) },
 	{ "moved_calls", ALWAYS_KNOWN, NUMBER(reallocs.moved_calls, CALLS) },

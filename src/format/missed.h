@@ -7,7 +7,7 @@
 #define FORMAT_MISSED_H
 
 #define MISSED_REASONS(X)                                                                            \
-	X(unheard, PROGRAM,                                                                          \
+	X(unconnected, PROGRAM,                                                                      \
 	  "never reached heapgauge: no free descriptor, no address space, or killed at once")        \
 	X(child, CHILD, "never reached heapgauge: no free descriptor, or killed at once")            \
 	X(no_room, PROCESS,                                                                          \
@@ -21,7 +21,7 @@
 	  "or an effective user or group that is not the real one")                                  \
 	X(static, PROGRAM, "statically linked")                                                      \
 	X(other_class, PROGRAM, "32-bit")                                                            \
-	X(other_machine, PROGRAM, "built for another processor")                                     \
+	X(other_machine, PROGRAM, "built for another architecture")                                  \
 	X(other_libc, PROGRAM, "built for another C library than glibc")                             \
 	X(sanitized, PROGRAM, "built with a sanitizer")                                              \
 	X(unreadable, PROGRAM,                                                                       \

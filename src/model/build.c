@@ -11,6 +11,7 @@
  */
 #include "model/build.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@
 #include "model/same_sites.h"
 #include "model/site_sums.h"
 #include "model/threads.h"
-#include "model/unseen.h"
+#include "model/unrecorded.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -373,11 +374,12 @@ static int take_warnings(struct profile *profile, uint64_t unbalanced_calls)
 	struct profile_note *notes = ARENA_ARRAY(&profile->arena, struct profile_note,
 						 ARRAY_SIZE(all) + MISSED_COUNT + 2);
 	ptrdiff_t linked = notes ? linked_in_note(profile, &profile->arena, notes) : -1;
-	ptrdiff_t unseen = linked < 0 ? -1 : unseen_note(profile, &profile->arena, notes + linked);
-	ptrdiff_t missed = unseen < 0 ? -1
-				      : missed_notes(&profile->recording->run, &profile->arena,
-						     notes + linked + unseen);
-	size_t count = (size_t)(linked + unseen + missed);
+	ptrdiff_t unrecorded =
+		linked < 0 ? -1 : unrecorded_note(profile, &profile->arena, notes + linked);
+	ptrdiff_t missed = unrecorded < 0 ? -1
+					  : missed_notes(&profile->recording->run, &profile->arena,
+							 notes + linked + unrecorded);
+	size_t count = (size_t)(linked + unrecorded + missed);
 
 	if (missed < 0)
 		return -1;
@@ -426,6 +428,8 @@ static int build(struct profile *profile)
 		if (build_process(&processes[i], &recording->processes[i], profile->fold,
 				  &profile->arena, &unbalanced_calls) < 0)
 			return -1;
+	for (size_t i = 0; i < recording->process_count; i++)
+		processes[i].own = &profile->own;
 	profile->processes = processes;
 	profile->process_count = recording->process_count;
 	return take_warnings(profile, unbalanced_calls);
@@ -448,6 +452,8 @@ struct profile *profile_new(struct recording *taken, struct error *error)
 	profile->recording = recording;
 	for (size_t i = 0; i < recording->process_count; i++)
 		check_rows(&recording->processes[i], &profile->damaged_rows);
+	/* A rule that a newer version or a hostile file wrote is as none. */
+	(void)!own_rule_parse(text_or_empty(recording->run.own_code), &profile->own, NULL);
 	if (build(profile) < 0) {
 		profile_free(profile);
 		error_set(error, "out of memory");
@@ -467,10 +473,37 @@ int profile_fold(struct profile *profile, struct fold_options fold, struct error
 	return build(profile) < 0 ? error_set(error, "out of memory") : 0;
 }
 
+int profile_set_own(struct profile *profile, const char *rule, struct error *error)
+{
+	struct own_rule parsed;
+
+	if (own_rule_parse(rule, &parsed, error) < 0)
+		return -1;
+	own_rule_release(&profile->own);
+	profile->own = parsed;
+	return 0;
+}
+
+int profile_own_like(struct profile *profile, const struct profile *baseline, struct error *error)
+{
+	AUTO_FREE char *rule = NULL;
+
+	if (baseline->own.kind == OWN_OFF)
+		return profile_set_own(profile, "off", error);
+	if (baseline->own.kind != OWN_REGEX)
+		return 0;
+	if (asprintf(&rule, "regex:%s", baseline->own.text) < 0) {
+		rule = NULL;
+		return error_set(error, "out of memory");
+	}
+	return profile_set_own(profile, rule, error);
+}
+
 void profile_free(struct profile *profile)
 {
 	if (!profile)
 		return;
+	own_rule_release(&profile->own);
 	recording_release(profile->recording);
 	free(profile->recording);
 	arena_release(&profile->arena);

@@ -22,4 +22,9 @@ int profile_fold(struct profile *profile, struct fold_options fold, struct error
 /* Reads the file at `path`. NULL if it cannot be read or is not a recording. */
 struct profile *profile_load(const char *path, struct error *error);
 
+/* Uses another rule for own code than the recording's. Returns -1 with the error set if the text is no rule. */
+int profile_set_own(struct profile *profile, const char *rule, struct error *error);
+/* For a comparison: a rule that was given, not found, holds for both sides. */
+int profile_own_like(struct profile *profile, const struct profile *baseline, struct error *error);
+
 #endif

@@ -116,7 +116,7 @@ struct profile_memory profile_memory_at(const struct profile_process *p, size_t 
 		.has_parts = known,
 		.at_ns = m->at_ns,
 		.live_bytes = m->live_bytes,
-		.slack_bytes = m->slack_bytes,
+		.fragmentation_bytes = m->fragmentation_bytes,
 		.map_live_bytes = m->map_live_bytes,
 		.rss_bytes = m->rss_bytes,
 		.swap_bytes = m->swap_bytes,

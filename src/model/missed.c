@@ -64,7 +64,8 @@ static const char *unexplained(const struct profile_process *p, struct arena *ar
 {
 	const struct profile_memory *m = &p->memory;
 	uint64_t whole = saturating_add(m->heap_bytes, m->anonymous_bytes);
-	uint64_t rest = saturating_sub(whole, saturating_add(m->live_bytes, m->slack_bytes));
+	uint64_t rest =
+		saturating_sub(whole, saturating_add(m->live_bytes, m->fragmentation_bytes));
 
 	if (!m->known || whole == 0)
 		return "";

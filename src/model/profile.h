@@ -9,7 +9,6 @@
  *   site counters   the counters of one site in one slot (thread); a site's numbers are the sums over them
  *   node    a stack: a frame and the node of its caller; node 0 is the empty stack
  *   live    allocated and not freed; at the end of the recording, this is memory not freed at exit
- *
  * Everything belongs to the profile and lives as long as it. Reading needs no lock.
  */
 #ifndef MODEL_PROFILE_H
@@ -22,6 +21,7 @@
 #include "base/ids.h"
 #include "base/span.h"
 #include "model/fold_options.h"
+#include "model/own_code.h"
 #include "util/arena.h"
 
 struct process_rows;
@@ -46,15 +46,15 @@ struct site_numbers {
 	uint64_t max_bytes;		  /* maximum live bytes of this site ... */
 	bool max_exact;			  /* ... or an upper bound if not exact */
 	uint64_t temporary_calls;
-	uint64_t slack_bytes, live_slack_bytes; /* usable minus requested */
-	uint64_t lifetime_ms_sum;		/* over freed blocks */
+	uint64_t fragmentation_bytes, live_fragmentation_bytes; /* usable minus requested */
+	uint64_t lifetime_ms_sum;				/* over freed blocks */
 	struct realloc_numbers reallocs;
 	/* For estimates; 0 if every block was recorded. */
 	uint64_t samples;
 	double calls_variance, bytes_variance, live_blocks_variance, live_bytes_variance;
 	double peak_blocks_variance, peak_bytes_variance; /* of others: model/estimates.h */
 	/* Set for a subset of threads that freed blocks of other threads or vice versa: the peak, lifetimes and
-	 * live_slack_bytes are unknown, max_bytes is a bound, and live numbers come from the block map: */
+	 * live_fragmentation_bytes are unknown, max_bytes is a bound, and live numbers come from the block map: */
 	bool passed;
 	bool live_unknown; /* ... unless it is incomplete: live_* and frees are unknown too */
 };
@@ -65,8 +65,7 @@ struct profile_site {
 	tag_id tag; /* set by the program: model/tags.h */
 	enum profile_kind kind;
 	uint64_t born_ns;
-	uint64_t interval; /* for sampling, in bytes, the largest if it changed; 0: every block was
-			   * recorded */
+	uint64_t interval; /* for sampling, in bytes, the largest if it changed; 0: exact */
 	bool has_exact;	   /* every block was recorded, at least for some time */
 	struct site_numbers numbers;
 };
@@ -136,13 +135,13 @@ struct profile_memory {
 	bool known;	/* else all is 0: the process ended before it was observed */
 	bool has_parts; /* else the parts below are unknown: an older recording, or unreadable */
 	uint64_t at_ns;
-	uint64_t live_bytes, slack_bytes, map_live_bytes;
+	uint64_t live_bytes, fragmentation_bytes, map_live_bytes;
 	uint64_t rss_bytes, swap_bytes;
 	uint64_t heap_bytes, anonymous_bytes, stack_bytes, file_bytes, shared_bytes, own_bytes;
 	uint64_t private_bytes;				 /* heap and anonymous */
 	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0: none */
 
-	/* Parts of private_bytes, resident: their sum plus live + slack - untouched is private_bytes. */
+	/* Parts of private_bytes, resident: their sum plus live + fragmentation - untouched is private_bytes. */
 	uint64_t mapped_bytes;		 /* mmap by the program */
 	uint64_t beyond_bytes;		 /* allocator overhead: free or cached in the allocator */
 	uint64_t inherited_bytes;	 /* from the parent, by fork */
@@ -197,6 +196,7 @@ struct profile_process {
 	size_t frame_count, node_count;
 	struct profile_notes health;
 
+	const struct own_rule *own;	 /* the profile's */
 	const struct process_rows *rows; /* only for functions of the model */
 	const struct same_sites *same;	 /* NULL: all rows are distinct sites */
 	const uint32_t *fold;		 /* model/fold.h; NULL: every node is shown */
@@ -210,6 +210,7 @@ struct profile {
 	struct arena arena;
 	uint64_t started_real_ns, duration_ns;
 	const char *host, *kernel, *version, *command;
+	struct own_rule own;
 	uint64_t peak_bytes, peak_at_ns, peak_bound_bytes; /* joint peak of all processes */
 	const struct profile_process *processes;	   /* ordered by start */
 	size_t process_count;

@@ -96,7 +96,7 @@ static void add_counters(struct site_numbers *n, const struct site_counters_row 
 	n->freed_bytes = saturating_add(n->freed_bytes, c->freed_bytes);
 	n->max_bytes = saturating_add(n->max_bytes, c->max_bytes);
 	n->temporary_calls = saturating_add(n->temporary_calls, c->temporary);
-	n->slack_bytes = saturating_add(n->slack_bytes, c->slack);
+	n->fragmentation_bytes = saturating_add(n->fragmentation_bytes, c->fragmentation);
 	n->lifetime_ms_sum = saturating_add(n->lifetime_ms_sum, c->lifetime_ms_sum);
 	reallocs_add(&n->reallocs, &reallocs);
 	add_samples(n, &c->samples);
@@ -155,7 +155,7 @@ static struct site_numbers sum_counters(const struct profile_process *p, struct 
 {
 	const struct process_rows *rows = p->rows;
 	struct site_numbers n = { 0 };
-	uint64_t peak_bytes = 0, peak_blocks = 0, freed_slack = 0;
+	uint64_t peak_bytes = 0, peak_blocks = 0, freed_fragmentation = 0;
 	size_t count = 0;
 
 	for (uint32_t i = part.from; i < part.to; i++) {
@@ -165,14 +165,14 @@ static struct site_numbers sum_counters(const struct profile_process *p, struct 
 			continue;
 		count++;
 		add_counters(&n, c);
-		freed_slack = saturating_add(freed_slack, c->freed_slack);
+		freed_fragmentation = saturating_add(freed_fragmentation, c->freed_fragmentation);
 		/* Modulo 2^64: negative and positive numbers cancel in any order. */
 		peak_bytes += (uint64_t)c->peak_bytes;
 		peak_blocks += (uint64_t)c->peak_blocks;
 	}
 	n.live_blocks = saturating_sub(n.calls, n.frees);
 	n.live_bytes = saturating_sub(n.bytes, n.freed_bytes);
-	n.live_slack_bytes = saturating_sub(n.slack_bytes, freed_slack);
+	n.live_fragmentation_bytes = saturating_sub(n.fragmentation_bytes, freed_fragmentation);
 	n.peak_bytes = not_negative((int64_t)peak_bytes);
 	n.peak_blocks = not_negative((int64_t)peak_blocks);
 	set_peak_variances(&n);
@@ -205,7 +205,7 @@ static void recount(const struct profile_process *p, struct part part, enum prof
 	n->freed_bytes = n->live_unknown ? 0 : saturating_sub(n->bytes, n->live_bytes);
 	n->live_blocks_variance = estimate_variance(n, VARIANCE_CALLS, n->live_blocks);
 	n->live_bytes_variance = estimate_variance(n, VARIANCE_BYTES, n->live_bytes);
-	n->peak_blocks = n->peak_bytes = n->lifetime_ms_sum = n->live_slack_bytes = 0;
+	n->peak_blocks = n->peak_bytes = n->lifetime_ms_sum = n->live_fragmentation_bytes = 0;
 	n->peak_blocks_variance = n->peak_bytes_variance = 0;
 	n->max_bytes = n->bytes;
 	bound_max(p, kind, n);
@@ -218,8 +218,9 @@ static void add_part(const struct profile_process *p, enum profile_kind kind,
 	estimates_add(sum, n);
 	sum->max_bytes = saturating_add(sum->max_bytes, n->max_bytes);
 	sum->temporary_calls = saturating_add(sum->temporary_calls, n->temporary_calls);
-	sum->slack_bytes = saturating_add(sum->slack_bytes, n->slack_bytes);
-	sum->live_slack_bytes = saturating_add(sum->live_slack_bytes, n->live_slack_bytes);
+	sum->fragmentation_bytes = saturating_add(sum->fragmentation_bytes, n->fragmentation_bytes);
+	sum->live_fragmentation_bytes =
+		saturating_add(sum->live_fragmentation_bytes, n->live_fragmentation_bytes);
 	sum->lifetime_ms_sum = saturating_add(sum->lifetime_ms_sum, n->lifetime_ms_sum);
 	reallocs_add(&sum->reallocs, &n->reallocs);
 	bound_max(p, kind, sum);

@@ -2,7 +2,7 @@
 /*
  * <heapgauge/profile.h>: profiles and reports.
  *
- * Works as `heapgauge report` does: the rows of cli/options/ask.h parse options into a query, the view computes the
+ * Works as `heapgauge report` does: the rows of cli/options/query_options.h parse options into a query, the view computes the
  * result, and table.c reads the result instead of rendering it. A report owns the names and the texts of its
  * options, because the result points into them. One thread at a time per profile; profiles share nothing.
  */
@@ -14,7 +14,7 @@
 
 #include "analysis/analyses.h"
 #include "base/compiler.h"
-#include "cli/options/ask.h"
+#include "cli/options/query_options.h"
 #include "cli/profile_source.h"
 #include "collect/kernel/container.h"
 #include "model/build.h"
@@ -35,7 +35,7 @@ struct hg_report {
 	struct hg_profile *profile; /* NULL: does not point into a profile yet */
 	char **argv;		    /* copies; the query points into them */
 	int argc;
-	struct asked asked;
+	struct query_options asked;
 	const struct analysis *view;
 	struct names *names;
 	struct locations *locations;
@@ -99,12 +99,12 @@ struct hg_profile *hg_profile_open_process(int pid, struct hg_error *error)
 
 /* ---- options ---- */
 
-enum { OPT_VIEW = ASK_COUNT };
+enum { OPT_VIEW = QUERY_COUNT };
 
 static const struct option_row option_rows[] = {
 	[OPT_VIEW] = { "view", 'v', "VIEW", "which view to show",
 		       .choices = WORDS_WITH_HELP(analyses) },
-	ASK_ROWS,
+	QUERY_ROWS,
 };
 
 static int copy_options(struct hg_report *report, const char *const *options, size_t count,
@@ -130,8 +130,8 @@ static int take_option(struct hg_report *report, int option, const char *value, 
 		report->view = analysis_find(value);
 		return 0;
 	}
-	if (option >= 0 && option < ASK_COUNT)
-		return ask_take(&report->asked, (enum ask_option)option, value, error);
+	if (option >= 0 && option < QUERY_COUNT)
+		return query_options_take(&report->asked, (enum query_option)option, value, error);
 	if (option == OPTIONS_WORD)
 		return error_set(error, "'%s' is not an option; write --name VALUE or --name=VALUE",
 				 value);
@@ -153,7 +153,7 @@ static int parse(struct hg_report *report, struct error *error)
 		if (take_option(report, option, value, error) < 0)
 			return -1;
 	if (!report->view)
-		report->view = ask_default_view(&report->asked, false);
+		report->view = query_options_default_view(&report->asked, false);
 	if (!report->asked.limit_given)
 		report->asked.query.limit = SIZE_MAX;
 	report->asked.query.must_match = true;
@@ -173,7 +173,7 @@ void hg_report_free(struct hg_report *report)
 		report->profile->reports--;
 	locations_free(report->locations);
 	names_free(report->names);
-	ask_release(&report->asked);
+	query_options_release(&report->asked);
 	for (int i = 0; i < report->argc; i++)
 		free(report->argv[i]);
 	free(report->argv);
@@ -225,7 +225,7 @@ struct hg_report *hg_profile_report(struct hg_profile *profile, const char *cons
 		pass_on(error, &reason);
 		return NULL;
 	}
-	report->asked = ask_init();
+	report->asked = query_options_init();
 	if (copy_options(report, options, option_count, &reason) == 0 &&
 	    parse(report, &reason) == 0 && answer(report, profile, &reason) == 0)
 		return report;

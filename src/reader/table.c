@@ -104,6 +104,7 @@ static const struct table_column frame_columns[] = {
 	{ "inlined", "flag", 0, false },
 	{ "address_exact", "flag", 0, false },
 	{ "runtime_frame", "flag", 0, false },
+	{ "own", "flag", 0, false },
 	{ "language", "text", 0, false },
 };
 
@@ -119,7 +120,8 @@ static int fill_frame(const struct hg_table *table, size_t row, struct hg_cell *
 	cells[5] = cell_flag(frame->inlined);
 	cells[6] = cell_flag(frame->address_exact);
 	cells[7] = cell_flag(frame->runtime_frame);
-	cells[8] = cell_text(frame->language);
+	cells[8] = cell_flag(frame->own);
+	cells[9] = cell_text(frame->language);
 	return 0;
 }
 

@@ -41,7 +41,7 @@ struct lock {
 #define LOCK_CHECK(lock, taken)                                                                    \
 	do {                                                                                       \
 		if (CHECKED)                                                                       \
-			((taken) ? check_lock_taken : check_lock_released)(lock);                  \
+			((taken) ? check_lock_acquired : check_lock_released)(lock);               \
 	} while (0)
 #endif
 
@@ -64,12 +64,12 @@ static inline bool lock_try(struct lock *lock, uint32_t slot)
 }
 
 /* False: timed out, which is counted. */
-static inline bool lock_take(struct lock *lock, uint32_t slot)
+static inline bool lock_acquire(struct lock *lock, uint32_t slot)
 {
 	return LIKELY(lock_try(lock, slot)) || lock_wait(lock, slot);
 }
 
-static inline void lock_give(struct lock *lock)
+static inline void lock_release(struct lock *lock)
 {
 	LOCK_CHECK(lock, false);
 	if (UNLIKELY(__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) & LOCK_WAITED))
@@ -93,6 +93,6 @@ static inline void lock_recover(struct lock *lock, uint32_t slot)
 		return;
 	if (CHECKED)
 		check_lock_recovered(lock);
-	lock_give(lock);
+	lock_release(lock);
 }
 #endif

@@ -19,7 +19,7 @@
 /* ld.so has relocated the addresses here, unless the section is read-only. With a positive bias, a relocated address is not below
  * the bias. With a negative one (the object was linked for a higher address), a relocated address is closer to the section than one
  * relocated twice. */
-const void *lookup_place(const struct libc_object *map, const Elf64_Dyn *entry)
+const void *lookup_bucket(const struct libc_object *map, const Elf64_Dyn *entry)
 {
 	uintptr_t here = (uintptr_t)entry, at = entry->d_un.d_ptr, bias = libc_bias(map);
 	uintptr_t moved = at + bias;
@@ -37,19 +37,19 @@ static bool find_tables(const struct libc_object *map, struct lookup_tables *ret
 	     entry++) {
 		switch (entry->d_tag) {
 		case DT_SYMTAB:
-			ret->symbols = lookup_place(map, entry);
+			ret->symbols = lookup_bucket(map, entry);
 			break;
 		case DT_STRTAB:
-			ret->names = lookup_place(map, entry);
+			ret->names = lookup_bucket(map, entry);
 			break;
 		case DT_VERSYM:
-			ret->versions = lookup_place(map, entry);
+			ret->versions = lookup_bucket(map, entry);
 			break;
 		case DT_GNU_HASH:
-			ret->gnu_hash = lookup_place(map, entry);
+			ret->gnu_hash = lookup_bucket(map, entry);
 			break;
 		case DT_HASH:
-			ret->sysv_hash = lookup_place(map, entry);
+			ret->sysv_hash = lookup_bucket(map, entry);
 			break;
 		default:
 			break;
@@ -110,7 +110,7 @@ static const Elf64_Sym *by_gnu_hash(const struct lookup_tables *tables, const ch
 }
 
 /* For objects with only the old hash table: its second word is the number of symbols. */
-static const Elf64_Sym *by_turn(const struct lookup_tables *tables, const char *name)
+static const Elf64_Sym *by_sysv_hash(const struct lookup_tables *tables, const char *name)
 {
 	for (uint32_t i = 0; i < tables->sysv_hash[1]; i++) {
 		if (is_definition(tables, i, name))
@@ -123,7 +123,7 @@ static const Elf64_Sym *find(const struct lookup_tables *tables, const char *nam
 {
 	if (tables->gnu_hash != NULL)
 		return by_gnu_hash(tables, name);
-	return tables->sysv_hash != NULL ? by_turn(tables, name) : NULL;
+	return tables->sysv_hash != NULL ? by_sysv_hash(tables, name) : NULL;
 }
 
 const Elf64_Sym *lookup_in(const struct libc_object *map, const char *name)

@@ -50,7 +50,7 @@ const Elf64_Sym *lookup_in(const struct libc_object *map, const char *name);
 bool lookup_was_there_at_start(const struct libc_object *map);
 
 /* The address that an entry of an object's dynamic section points to. */
-const void *lookup_place(const struct libc_object *map, const Elf64_Dyn *entry);
+const void *lookup_bucket(const struct libc_object *map, const Elf64_Dyn *entry);
 
 /* The range of our own symbol table; 0 bytes: unknown. */
 void lookup_own_table(uintptr_t *ret_start, uintptr_t *ret_bytes);

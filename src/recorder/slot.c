@@ -33,7 +33,8 @@ enum {
 __thread struct thread_state thread_state
 	__attribute__((tls_model("initial-exec"))) = { .token = ~1ull };
 
-const struct slot_tags tags_none = { .near = { [0 ... TAGS_NEAR - 1] = { .key = TAGS_NOTHING } } };
+const struct slot_tags tags_none = { .cached = { [0 ... TAG_CACHE_ENTRIES -
+						  1] = { .key = TAGS_NOTHING } } };
 
 /* struct slot by slot id; pages are allocated as needed and never freed. */
 static PROCESS_STATE struct slot **directory[SLOT_PAGES];
@@ -187,7 +188,7 @@ static void forget_site_counters(struct slot *slot)
 	stack_cache_forget(slot);
 	tags_forget_visits(slot);
 	python_forget(slot);
-	pool_near_forget(slot);
+	pool_cache_forget(slot);
 }
 
 /* Gives a thread that inherits a slot its own counters, if possible. */
@@ -235,7 +236,7 @@ COLD struct slot *slot_acquire(void)
 	slot->owner = &thread_state;
 	slot->last_block = NULL;
 	slot->cfi_nested_busy = false;
-	slot->quick = thread_state.tag == 0 ? slot->quick_untagged : NULL;
+	slot->fast_cache = thread_state.tag == 0 ? slot->fast_cache_untagged : NULL;
 	tags_forget_scopes(slot);
 	slot->walk->stamp = 0;
 	stack_forget(slot);

@@ -48,15 +48,15 @@ struct slot {
 	struct stack_cache *stack_cache;  /* cache_memory once it is in use: after some walks */
 	uint32_t walks;			  /* walks made without the cache */
 	struct stack_cache *
-		quick; /* the stack_cache if site counters depend on the native stack alone; else NULL */
+		fast_cache; /* the stack_cache if site counters depend on the native stack alone; else NULL */
 	struct stack_cache *
-		quick_untagged; /* value of `quick` while no tag is set: NULL if an interpreter may have frames */
+		fast_cache_untagged; /* value of `fast_cache` while no tag is set: NULL if an interpreter may have frames */
 	struct python_area *python; /* interpreter frames: python/stack.c; NULL: none yet */
 	struct python_tasks *tasks; /* tasks read so far: python/tasks.c; NULL: none yet */
 	uint32_t task; /* label of the task on the stack that python_counters saw last; 0: none */
 	struct slot_tags *tags;
 	struct lock *pool_lock;		  /* held or awaited by this slot: pools.c */
-	struct pool_near *pool_near;	  /* cache for busy pools: pool_words.h; NULL: none yet */
+	struct pool_cache *pool_cache;	  /* cache for busy pools: pool_words.h; NULL: none yet */
 	struct scope_kept *scope;	  /* the innermost kept scope */
 	uintptr_t stack_low, stack_bytes; /* the thread's own stack, as far as scopes know it */
 	struct table site_counters;	  /* ids of site counters, by the site's key */
@@ -71,7 +71,7 @@ struct slot {
 	char *exec_area, *arguments_area; /* for exec: exec.c */
 	size_t exec_bytes, arguments_bytes;
 	char *path_area; /* for the path of an object: modules.c */
-	struct blocks_near near;
+	struct block_cache block_cache;
 	struct scope_kept scopes[SCOPES_KEPT + 1]; /* [0] is no scope: it ends with the thread */
 	const struct thread_state *owner;	   /* of the owning thread, for checks */
 };

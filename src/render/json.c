@@ -85,6 +85,7 @@ static int write_frame_table(struct writer *w, struct render_output *out, struct
 		json_field_bool(j, "inlined", f->inlined);
 		json_field_bool(j, "address_exact", f->address_exact);
 		json_field_bool(j, "runtime_frame", f->runtime_frame);
+		json_field_bool(j, "own", f->own);
 		json_field_string(j, "language", f->language);
 		json_end_object(j);
 		if (render_flush(out, false, error) < 0)

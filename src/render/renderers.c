@@ -16,11 +16,13 @@
 enum { FLUSH_BYTES = 256 * 1024 };
 
 const struct renderer renderers[] = {
-	{ "text", "for people", render_text, 20 },
-	{ "json", "for programs, with exact numbers", render_json, SIZE_MAX },
-	{ "csv", "for spreadsheets and databases: only the table", render_csv, SIZE_MAX },
-	{ "html", "a self-contained web page with all views", NULL, SIZE_MAX },
-	{ NULL, NULL, NULL, 0 },
+	{ "text", "for people", render_text, 20, true },
+	{ "markdown", "for issues, chats and coding agents; see --max-tokens", render_markdown, 5,
+	  true },
+	{ "json", "for programs, with exact numbers", render_json, SIZE_MAX, false },
+	{ "csv", "for spreadsheets and databases: only the table", render_csv, SIZE_MAX, false },
+	{ "html", "a self-contained web page with all views", NULL, SIZE_MAX, false },
+	{ NULL, NULL, NULL, 0, false },
 };
 
 const struct renderer *renderer_find(const char *name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Renders a result as text, JSON or CSV. A renderer is one file and one row in renderers.c, and independent of views. */
+/* Renders a result as text, Markdown, JSON or CSV. A renderer is one file and one row in renderers.c, and independent of views. */
 #ifndef RENDER_RENDERERS_H
 #define RENDER_RENDERERS_H
 
@@ -15,6 +15,7 @@
 struct render_options {
 	bool exact_bytes;    /* 224395264 instead of 214.0 MiB */
 	unsigned columns;    /* line width, kept by cutting names where possible; 0: no limit */
+	size_t max_bytes;    /* of Markdown; 0: no limit */
 	size_t stack_frames; /* maximum frames of a stack in text output; 0: all */
 	bool colours;	     /* the output supports escape sequences */
 	bool utf8;	     /* else ASCII only, except in names */
@@ -47,6 +48,7 @@ struct renderer {
 	/* Returns 0, or -1 with the error set. NULL: the command combines several results. */
 	renderer_run *run;
 	size_t default_limit; /* default number of rows; SIZE_MAX: all */
+	bool is_for_people;   /* names are short */
 };
 
 /* Terminated by a row whose name is NULL; the first is the default. */
@@ -56,5 +58,12 @@ const struct renderer *renderer_find(const char *name);
 renderer_run render_text;
 renderer_run render_json;
 renderer_run render_csv;
+renderer_run render_markdown;
+
+/* Appends a value as people read it, with its standard error. */
+void render_value(struct buffer *b, const struct result_value *value,
+		  const struct render_options *options);
+/* Whether a column is a cell of a line, not a stack or a distribution below it. */
+bool render_in_line(const struct result_column *column);
 
 #endif

@@ -15,6 +15,7 @@
  * Numbers are right-aligned, texts left-aligned. Every omission is stated in a line.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -22,6 +23,7 @@
 #include "render/bar.h"
 #include "render/branches.h"
 #include "render/renderers.h"
+#include "util/cleanup.h"
 #include "util/files.h"
 #include "util/printable.h"
 #include "util/units.h"
@@ -162,8 +164,7 @@ static void append_error(struct buffer *b, const struct result_value *v,
 }
 
 /* A number in a sentence, with its standard error. */
-static void append_value_error(struct buffer *b, const struct result_value *v,
-			       const struct render_options *o)
+void render_value(struct buffer *b, const struct result_value *v, const struct render_options *o)
 {
 	append_value(b, v, o);
 	append_error(b, v, o);
@@ -173,7 +174,7 @@ static void append_values(struct buffer *b, const struct result_value *values, s
 			  const struct render_options *o)
 {
 	for (size_t i = 0; i < count; i++)
-		append_value_error(b, &values[i], o);
+		render_value(b, &values[i], o);
 }
 
 static size_t line_width(const struct buffer *b, size_t from)
@@ -229,7 +230,7 @@ static size_t aligned_width(const struct result *r, const struct render_options 
 		if (!r->sentences[i].aligned || !r->sentences[i].value_count)
 			continue;
 		buffer_clear(&number);
-		append_value_error(&number, &r->sentences[i].values[0], o);
+		render_value(&number, &r->sentences[i].values[0], o);
 		if (number.size)
 			widest = MAX(widest, line_width(&number, 0));
 	}
@@ -242,7 +243,7 @@ static void append_aligned(struct buffer *b, const struct result_value *value, s
 {
 	struct buffer number = BUFFER_INIT;
 
-	append_value_error(&number, value, o);
+	render_value(&number, value, o);
 	size_t own = number.size ? line_width(&number, 0) : 0;
 
 	if (own < width)
@@ -262,6 +263,51 @@ static void end_style(struct buffer *b, const struct render_options *o)
 {
 	if (o->colours)
 		buffer_text(b, "\033[0m");
+}
+
+/* Appends text in lines of at most `columns`, broken at spaces; the first one begins at column `indent`, like the others. */
+static void append_wrapped(struct buffer *b, const char *text, size_t indent, size_t columns)
+{
+	size_t at = indent;
+
+	for (bool first = true; *text; first = false) {
+		size_t bytes = strcspn(text, " "), width = text_width(text, bytes);
+
+		if (!first && at + 1 + width > columns) {
+			buffer_char(b, '\n');
+			buffer_fill(b, ' ', indent);
+			at = indent;
+		} else if (!first) {
+			buffer_char(b, ' ');
+			at++;
+		}
+		buffer_append(b, text, bytes);
+		at += width;
+		text += bytes;
+		text += strspn(text, " ");
+	}
+}
+
+/* Whether a sentence is wrapped: not one with a command, which people copy. */
+static bool is_too_wide(const struct buffer *b, size_t from, const struct render_options *o,
+			size_t indent)
+{
+	return o->terminal && o->columns && !b->failed && b->size > from &&
+	       indent + line_width(b, from) > o->columns && indent < o->columns / 2 &&
+	       !memmem(b->data + from, b->size - from, "-> ", 3);
+}
+
+/* Breaks the sentence that begins at `from`. */
+static void wrap_sentence(struct buffer *b, size_t from, size_t indent,
+			  const struct render_options *o)
+{
+	/* The padding before `more` becomes one space, too. */
+	AUTO_FREE char *text = strndup((const char *)b->data + from, b->size - from);
+
+	if (!text)
+		return;
+	b->size = from;
+	append_wrapped(b, text, indent, o->columns);
 }
 
 static void append_sentences(struct buffer *b, const struct result *r,
@@ -289,13 +335,15 @@ static void append_sentences(struct buffer *b, const struct result *r,
 			buffer_text(b, "   ");
 			append_values(b, s->more, s->more_count, o);
 		}
+		if (s->label && is_too_wide(b, words, o, INDENT + label + 2))
+			wrap_sentence(b, words, INDENT + label + 2, o);
 		buffer_char(b, '\n');
 		if (!s->label && i + 1 < r->sentence_count)
 			buffer_char(b, '\n');
 	}
 }
 
-static bool in_line(const struct result_column *c)
+bool render_in_line(const struct result_column *c)
 {
 	return c->title && c->unit != UNIT_FRAMES && c->unit != UNIT_SIZES &&
 	       c->unit != UNIT_LIFETIMES && c->unit != UNIT_FIELDS;
@@ -313,7 +361,7 @@ static void limit_last(const struct result_table *t, const struct render_options
 	size_t last = t->column_count, before = 0, room = LAST_COLUMN_MAX;
 
 	for (size_t i = 0; i < t->column_count; i++) {
-		if (!in_line(&t->columns[i]))
+		if (!render_in_line(&t->columns[i]))
 			continue;
 		if (last < t->column_count)
 			before += widths[last].whole + INDENT;
@@ -333,7 +381,7 @@ static size_t name_column(const struct result_table *t)
 	size_t name = t->column_count;
 
 	for (size_t i = 0; i < t->column_count; i++)
-		if (in_line(&t->columns[i]) && t->columns[i].unit == UNIT_TEXT)
+		if (render_in_line(&t->columns[i]) && t->columns[i].unit == UNIT_TEXT)
 			name = i;
 	return name;
 }
@@ -372,7 +420,7 @@ static void measure(const struct result_table *t, struct branches *branches,
 
 	for (size_t i = 0; i < t->column_count; i++) {
 		struct widths *w = &widths[i];
-		bool shown = in_line(&t->columns[i]);
+		bool shown = render_in_line(&t->columns[i]);
 
 		*w = (struct widths){ .whole = shown ? strlen(t->columns[i].title) : 0 };
 		for (size_t row = 0; shown && row < t->row_count; row++) {
@@ -457,7 +505,7 @@ static void append_row(struct buffer *b, const struct result_table *t, size_t ro
 	struct buffer cell = BUFFER_INIT;
 
 	for (size_t i = 0; i < t->column_count; i++) {
-		if (!in_line(&t->columns[i]))
+		if (!render_in_line(&t->columns[i]))
 			continue;
 		buffer_clear(&cell);
 		append_table_value(&cell, t, row, i, branches, widths[i].error, o);
@@ -523,7 +571,7 @@ static void append_headings(struct buffer *b, const struct result_table *t,
 	for (size_t i = 0; i < t->column_count; i++) {
 		struct buffer title = BUFFER_INIT;
 
-		if (!in_line(&t->columns[i]))
+		if (!render_in_line(&t->columns[i]))
 			continue;
 		append_safe(&title, t->columns[i].title, o);
 		const char *text = buffer_string(&title);

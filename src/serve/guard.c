@@ -125,10 +125,10 @@ enum guard_verdict guard_check(struct guard *guard, const struct guard_request *
 {
 	if (!is_our_host(guard, r->host) || (r->origin && !is_own_origin(r->origin, r->host)) ||
 	    !is_own_fetch(r))
-		return GUARD_FOREIGN;
+		return GUARD_CROSS_SITE;
 	bool known = is_secret(r->cookie, guard->cookie);
 
 	if (r->token && strcmp(r->path, "/") == 0)
-		return enters(guard, r->token) || known ? GUARD_ENTER : GUARD_STRANGER;
-	return known ? GUARD_PASS : GUARD_STRANGER;
+		return enters(guard, r->token) || known ? GUARD_ENTER : GUARD_NO_COOKIE;
+	return known ? GUARD_PASS : GUARD_NO_COOKIE;
 }

@@ -36,8 +36,8 @@ struct guard_request {
 enum guard_verdict {
 	GUARD_PASS,
 	GUARD_ENTER, /* the token is right: set the cookie, and redirect to the URL without the token */
-	GUARD_STRANGER, /* no cookie, or a wrong one */
-	GUARD_FOREIGN,	/* another Host, or a request from another site */
+	GUARD_NO_COOKIE,  /* no cookie, or a wrong one */
+	GUARD_CROSS_SITE, /* another Host, or a request from another site */
 };
 
 /* Returns false if the kernel provides no random numbers. */

@@ -16,7 +16,7 @@
 
 #include "serve/guard.h"
 #include "serve/http.h"
-#include "serve/kept.h"
+#include "serve/response_cache.h"
 #include "serve/listen.h"
 #include "serve/reply.h"
 #include "serve/unauthenticated.h"
@@ -26,10 +26,10 @@
 
 enum {
 	CONNECTIONS = 256,
-	UNAUTHENTICATED_MAX = 64,      /* of these, connections without a valid token or cookie */
-	REQUEST_BYTES = 64 * 1024,     /* URL and headers */
-	SILENCE_SECONDS = 600,	       /* idle timeout: longer than any response takes */
-	KEPT_BYTES = 256 * 1024 * 1024 /* of cached responses */
+	UNAUTHENTICATED_MAX = 64,  /* of these, connections without a valid token or cookie */
+	REQUEST_BYTES = 64 * 1024, /* URL and headers */
+	SILENCE_SECONDS = 600,	   /* idle timeout: longer than any response takes */
+	RESPONSE_CACHE_BYTES = 256 * 1024 * 1024 /* of cached responses */
 };
 
 typedef VECTOR(struct serve_param) param_vector;
@@ -40,7 +40,7 @@ struct server {
 	serve_handler *handler;
 	void *context;
 	pthread_mutex_t handling; /* held while the handler runs */
-	struct kept_answers kept;
+	struct response_cache kept;
 	struct unauthenticated unauthenticated;
 	uint16_t port;
 	enum listen_reach reach;
@@ -189,21 +189,21 @@ static enum MHD_Result ask_handler(struct server *server, struct MHD_Connection 
 	enum MHD_Result result =
 		reply_send(&reply, connection, header(connection, "Accept-Encoding"));
 
-	kept_add(&server->kept, question, &reply);
+	response_cache_add(&server->kept, question, &reply);
 	return result;
 }
 
 static enum MHD_Result answer_question(struct server *server, struct MHD_Connection *connection,
 				       const struct serve_request *request)
 {
-	AUTO_FREE char *question = kept_question(request);
+	AUTO_FREE char *question = response_cache_key(request);
 	const char *accepts = header(connection, "Accept-Encoding");
 	enum MHD_Result result = MHD_NO;
 
-	if (!question || kept_send(&server->kept, question, connection, accepts, &result))
+	if (!question || response_cache_send(&server->kept, question, connection, accepts, &result))
 		return result;
 	pthread_mutex_lock(&server->handling);
-	if (!kept_send(&server->kept, question, connection, accepts, &result))
+	if (!response_cache_send(&server->kept, question, connection, accepts, &result))
 		result = ask_handler(server, connection, request, question);
 	pthread_mutex_unlock(&server->handling);
 	return result;
@@ -257,12 +257,12 @@ static enum MHD_Result answer_get(struct server *server, struct MHD_Connection *
 	case GUARD_ENTER:
 		welcome(server, connection);
 		return let_in(server, connection, params);
-	case GUARD_STRANGER:
+	case GUARD_NO_COOKIE:
 		return refuse(
 			connection, path, MHD_HTTP_FORBIDDEN,
 			"Not authorized: open the whole URL that 'heapgauge view' printed, with "
 			"its token.");
-	case GUARD_FOREIGN:
+	case GUARD_CROSS_SITE:
 		return refuse(
 			connection, path, MHD_HTTP_FORBIDDEN,
 			"Request refused, wrong Host or Origin: open the URL that 'heapgauge view' "
@@ -362,7 +362,7 @@ struct server *serve_start(const struct serve_options *options, struct error *er
 	server->handler = options->handler;
 	server->context = options->context;
 	pthread_mutex_init(&server->handling, NULL);
-	kept_init(&server->kept, KEPT_BYTES);
+	response_cache_init(&server->kept, RESPONSE_CACHE_BYTES);
 	unauthenticated_init(&server->unauthenticated, UNAUTHENTICATED_MAX);
 	int fd = open_socket(server, options, error);
 
@@ -389,7 +389,7 @@ void serve_stop(struct server *server)
 		http.MHD_stop_daemon(server->daemon);
 	if (server->daemon && server->socket_path)
 		unlink(server->socket_path);
-	kept_release(&server->kept);
+	response_cache_release(&server->kept);
 	unauthenticated_release(&server->unauthenticated);
 	pthread_mutex_destroy(&server->handling);
 	free(server->socket_path);

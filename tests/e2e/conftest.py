@@ -34,7 +34,7 @@ class Recording:
 
 
 # Files that take long because they wait: at the end of a run in parallel they would wait alone.
-FIRST = ("test_unseen.py", "test_page.py", "test_page_walk.py", "test_triggers.py", "test_adversary.py", "test_allocators.py")
+FIRST = ("test_unrecorded.py", "test_page.py", "test_page_walk.py", "test_triggers.py", "test_adversary.py", "test_allocators.py")
 
 
 def pytest_collection_modifyitems(items):

@@ -267,13 +267,18 @@ static void label_is_the_frame_that_speaks(void **state)
 	assert_string_equal(LABEL(5, 1), "Map<void (*)(int), 3>::operator<< (main.cc:3)");
 	frames[5].function = "a_name_that_goes_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on";
 	assert_string_equal(LABEL(5, 1),
-			    "a_name_that_goes_on_and_on_and_on_and_on_and_on_and_on_a..."
+			    "...goes_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on"
 			    " (main.cc:3)");
 	/* Cut between characters, not inside one. */
 	frames[5].function =
 		"a_name_that_goes_on_and_on_and_on_and_on_and_on_and_on_\xc3\xa4\xc3\xa4";
+	assert_string_equal(
+		LABEL(5, 1),
+		"...ame_that_goes_on_and_on_and_on_and_on_and_on_and_on_\xc3\xa4\xc3\xa4"
+		" (main.cc:3)");
+	frames[5].function = "\xc3\xa4_name_that_goes_on_and_on_and_on_and_on_and_on_and_on_and";
 	assert_string_equal(LABEL(5, 1),
-			    "a_name_that_goes_on_and_on_and_on_and_on_and_on_and_on_..."
+			    "...name_that_goes_on_and_on_and_on_and_on_and_on_and_on_and"
 			    " (main.cc:3)");
 #undef LABEL
 	arena_release(&result.arena);

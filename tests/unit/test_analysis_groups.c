@@ -51,7 +51,7 @@ static struct recording random_recording(uint64_t *seed)
 		*c = (struct site_counters_row){ .site = i,
 						 .calls = 1 + unit_random(seed) % 100,
 						 .temporary = unit_random(seed) % 5,
-						 .slack = unit_random(seed) % 500,
+						 .fragmentation = unit_random(seed) % 500,
 						 .lifetime_ms_sum = unit_random(seed) % 90 };
 		c->bytes = c->calls * (16 + unit_random(seed) % 64);
 		c->frees = unit_random(seed) % (c->calls + 1);
@@ -134,7 +134,7 @@ static uint64_t naive_cost(const struct site_counters_row *c, enum cost_id cost)
 	case COST_TEMPORARY:
 		return c->temporary;
 	case COST_WASTE:
-		return c->slack;
+		return c->fragmentation;
 	case COST_LIFETIME:
 		return c->lifetime_ms_sum * 1000000;
 	default:

@@ -33,8 +33,8 @@ static void wild_site_counters(struct process_rows *rows, uint64_t *random)
 		WILD(c->peak_blocks);
 		WILD(c->max_bytes);
 		WILD(c->temporary);
-		WILD(c->slack);
-		WILD(c->freed_slack);
+		WILD(c->fragmentation);
+		WILD(c->freed_fragmentation);
 		WILD(c->lifetime_ms_sum);
 		WILD(c->reallocs.calls);
 		WILD(c->reallocs.moved_calls);
@@ -72,7 +72,7 @@ static void wild_course(struct process_rows *rows, uint64_t *random)
 	for (size_t i = 0; i < rows->memory_count; i++) {
 		WILD(rows->memory[i].at_ns);
 		WILD(rows->memory[i].live_bytes);
-		WILD(rows->memory[i].slack_bytes);
+		WILD(rows->memory[i].fragmentation_bytes);
 		WILD(rows->memory[i].map_live_bytes);
 		WILD(rows->memory[i].rss_bytes);
 		WILD(rows->memory[i].heap_bytes);

@@ -64,7 +64,7 @@ static inline void random_count_taken(struct site_counters_row *c, const struct 
 {
 	c->calls++;
 	c->bytes += b->size;
-	c->slack += b->waste;
+	c->fragmentation += b->waste;
 	c->temporary += b->temporary;
 	c->max_bytes += b->size;
 	c->reallocs.calls += b->moved;
@@ -83,7 +83,7 @@ static inline void random_count_freed(struct site_counters_row *c, const struct 
 {
 	c->frees++;
 	c->freed_bytes += b->size;
-	c->freed_slack += b->waste;
+	c->freed_fragmentation += b->waste;
 	c->lifetime_ms_sum += b->died - b->born;
 	if (b->died <= RANDOM_PEAK) {
 		c->peak_bytes -= (int64_t)b->size;

@@ -40,7 +40,7 @@ static void ask(struct fixture *f, enum cost_id cost, enum moment_kind at, const
 	query.at.kind = cost_rows[cost].of_moment ? at : MOMENT_DEFAULT;
 	query.filters.thread = thread;
 	assert_int_equal(selection_make(&f->selection, f->profile, f->locations, &query,
-					(struct ask){ 0 }, &f->error),
+					(struct view_defaults){ 0 }, &f->error),
 			 0);
 }
 
@@ -166,7 +166,7 @@ static void a_filter_by_thread_says_the_same(void **state)
 		assert_int_equal(selection_cost(&f.selection, &f.selection.sum), peak);
 		selection_release(&f.selection);
 		assert_int_equal(selection_make(&f.selection, f.profile, f.locations, &query,
-						(struct ask){ 0 }, &f.error),
+						(struct view_defaults){ 0 }, &f.error),
 				 -1);
 		end(&f);
 	}

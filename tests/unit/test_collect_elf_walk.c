@@ -9,7 +9,7 @@
 
 #include "collect/binaries/allocator_signs.h"
 #include "collect/binaries/raw_mmap.h"
-#include "format/unseen.h"
+#include "format/unrecorded.h"
 
 #include "unit.h"
 
@@ -133,8 +133,9 @@ static void words_are_found_wherever_they_stand(void **state)
 	for (size_t at = 0; at <= sizeof text - (sizeof word - 1); at++) {
 		memset(text, 'x', sizeof text);
 		memcpy(text + at, word, sizeof word - 1);
-		assert_int_equal(words_in(span_of(text, sizeof text)), UNSEEN_BIT(ghc));
-		assert_int_equal(words_in(span_of(text, at + sizeof word - 1)), UNSEEN_BIT(ghc));
+		assert_int_equal(words_in(span_of(text, sizeof text)), UNRECORDED_BIT(ghc));
+		assert_int_equal(words_in(span_of(text, at + sizeof word - 1)),
+				 UNRECORDED_BIT(ghc));
 		assert_int_equal(words_in(span_of(text, at + sizeof word - 2)), 0);
 	}
 	for (size_t at = 0; at + sizeof libc + sizeof function <= sizeof text; at++) {
@@ -142,7 +143,7 @@ static void words_are_found_wherever_they_stand(void **state)
 		memcpy(text + at, libc, sizeof libc);
 		assert_int_equal(words_in(span_of(text, sizeof text)), 0);
 		memcpy(text + at + sizeof libc, function, sizeof function);
-		assert_int_equal(words_in(span_of(text, sizeof text)), UNSEEN_BIT(dlsym_libc));
+		assert_int_equal(words_in(span_of(text, sizeof text)), UNRECORDED_BIT(dlsym_libc));
 		text[at + sizeof libc + sizeof function - 1] = 'x';
 		assert_int_equal(words_in(span_of(text, sizeof text)), 0);
 	}

@@ -68,7 +68,7 @@ static const struct memory_row *fill(struct made *made)
 	sheet_fill(0, &made->smaps, &made->map, &made->inherited, row);
 	assert_int_equal(row->sheet, 1);
 	assert_int_equal(row->heap_bytes + row->anonymous_bytes,
-			 row->live_bytes + row->slack_bytes - row->untouched_bytes +
+			 row->live_bytes + row->fragmentation_bytes - row->untouched_bytes +
 				 row->mapped_bytes + row->held_bytes + row->inherited_bytes +
 				 row->static_bytes + row->unrecorded_bytes);
 	assert_int_equal(row->rss_bytes, row->heap_bytes + row->anonymous_bytes + row->stack_bytes +

@@ -71,14 +71,14 @@ static void who_is_heard_from_is_not_missed(void **state)
 
 	(void)state;
 	stage_init(&s);
-	first = announce(&s, MISSED_unheard, "/bin/one", 0);
-	second = announce(&s, MISSED_unheard, "/bin/two", 0);
+	first = announce(&s, MISSED_unconnected, "/bin/one", 0);
+	second = announce(&s, MISSED_unconnected, "/bin/two", 0);
 	process_log_update(&s.starts, &s.target, false);
 	process_log_update(&s.starts, &s.target, false); /* nobody is read twice */
 	assert_int_equal(s.starts.pending.count, 2);
-	process_log_heard(&s.starts, second);
-	process_log_heard(&s.starts, second); /* a ticket is good for one */
-	process_log_heard(&s.starts, (struct live_ticket){ 0 });
+	process_log_connected(&s.starts, second);
+	process_log_connected(&s.starts, second); /* a ticket is good for one */
+	process_log_connected(&s.starts, (struct live_ticket){ 0 });
 	run = finish(&s);
 	assert_int_equal(run.missed_count, 1);
 	assert_string_equal(run.missed[0].path, "/bin/one");
@@ -102,7 +102,7 @@ static void a_counter_at_its_end_is_read_like_any_other(void **state)
 		s.head->starts = ends[i];
 		process_log_update(&s.starts, &s.target, false);
 		s.head->starts = ends[i] - 1;
-		announce(&s, MISSED_unheard, "/bin/last", 0);
+		announce(&s, MISSED_unconnected, "/bin/last", 0);
 		process_log_update(&s.starts, &s.target, false);
 		run = finish(&s);
 		assert_string_equal(run.missed[0].path, "/bin/last");
@@ -119,10 +119,10 @@ static void who_is_heard_from_before_its_announcer_is_not_missed(void **state)
 
 	(void)state;
 	stage_init(&s);
-	process_log_heard_early(&s.starts, ticket_of(2));
-	process_log_heard_early(&s.starts, (struct live_ticket){ 0 });
-	announce(&s, MISSED_unheard, "/bin/one", 0);
-	announce(&s, MISSED_unheard, "/bin/two", s.head->pid);
+	process_log_connected_early(&s.starts, ticket_of(2));
+	process_log_connected_early(&s.starts, (struct live_ticket){ 0 });
+	announce(&s, MISSED_unconnected, "/bin/one", 0);
+	announce(&s, MISSED_unconnected, "/bin/two", s.head->pid);
 	process_log_update(&s.starts, &s.target, true);
 	assert_int_equal(s.starts.pending.count, 1);
 	assert_int_equal(s.starts.early.count, 0);
@@ -143,7 +143,7 @@ static void what_was_taken_back_before_or_after_a_look_is_not_missed(void **stat
 	stage_init(&s);
 	announce(&s, MISSED_static, "/bin/early", 0);
 	s.head->start[1].failed = 1;
-	announce(&s, MISSED_unheard, "/bin/late", 0);
+	announce(&s, MISSED_unconnected, "/bin/late", 0);
 	process_log_update(&s.starts, &s.target, false);
 	s.head->start[2].failed = 1;
 	process_log_update(&s.starts, &s.target, false);
@@ -163,12 +163,12 @@ static void a_target_that_has_ended_takes_nothing_back(void **state)
 	stage_init(&s);
 	announce(&s, MISSED_static, "/bin/still", 0);
 	announce(&s, MISSED_static, "/bin/failed", 0);
-	announce(&s, MISSED_unheard, "/bin/expected", 0);
+	announce(&s, MISSED_unconnected, "/bin/expected", 0);
 	s.head->start[2].failed = 1;
 	process_log_update(&s.starts, &s.target, true);
 	assert_int_equal(s.starts.pending.count, 1); /* a hello may still come */
 	assert_int_equal(s.starts.missed.count, 1);
-	process_log_heard(&s.starts, ticket_of(3));
+	process_log_connected(&s.starts, ticket_of(3));
 	run = finish(&s);
 	assert_int_equal(run.missed_count, 1);
 	assert_string_equal(run.missed[0].path, "/bin/still");
@@ -224,10 +224,10 @@ static void what_was_overwritten_is_counted_without_a_name(void **state)
 	(void)state;
 	stage_init(&s);
 	for (size_t i = 0; i < ALL; i++)
-		tickets[i] = announce(&s, MISSED_unheard, "/bin/many", 0);
+		tickets[i] = announce(&s, MISSED_unconnected, "/bin/many", 0);
 	process_log_update(&s.starts, &s.target, false);
 	for (size_t i = 0; i < 10; i++)
-		process_log_heard(&s.starts, tickets[i]);
+		process_log_connected(&s.starts, tickets[i]);
 	run = finish(&s);
 	for (size_t i = 0; i < run.missed_count; i++)
 		*(run.missed[i].path[0] ? &named : &unnamed) += run.missed[i].count;
@@ -244,9 +244,9 @@ static void an_announcement_that_is_never_finished_hides_no_other(void **state)
 
 	(void)state;
 	stage_init(&s);
-	announce(&s, MISSED_unheard, "/bin/half", 0);
+	announce(&s, MISSED_unconnected, "/bin/half", 0);
 	s.head->start[1].serial = 0;
-	announce(&s, MISSED_unheard, "/bin/whole", 0);
+	announce(&s, MISSED_unconnected, "/bin/whole", 0);
 	process_log_update(&s.starts, &s.target, false);
 	assert_int_equal(s.starts.pending.count, 1);
 	assert_string_equal(s.starts.pending.at[0].path, "/bin/whole");
@@ -269,7 +269,7 @@ static void memory_is_bounded_whatever_is_announced(void **state)
 		char path[32];
 
 		snprintf(path, sizeof path, "/bin/%u", i);
-		announce(&s, i % 2 ? MISSED_static : MISSED_unheard, path, 0);
+		announce(&s, i % 2 ? MISSED_static : MISSED_unconnected, path, 0);
 		process_log_update(&s.starts, &s.target, false);
 		assert_true(s.starts.pending.count <= 4096);
 	}

@@ -33,7 +33,8 @@ static void open_recording(struct opened *o, struct recording recording, struct 
 	o->locations = locations_new(o->names);
 	assert_non_null(o->profile);
 	if (selection_make(&o->selection, o->profile, o->locations, &o->query,
-			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_END }, &error) < 0)
+			   (struct view_defaults){ .cost = COST_LIVE, .at = MOMENT_END },
+			   &error) < 0)
 		fail_msg("%s", error.message);
 	o->input = (struct export_input){ o->profile, o->locations, &o->query, &o->selection };
 }

@@ -62,7 +62,7 @@ static void site_is_the_sum_of_its_counters(void **state)
 
 	assert_int_equal(one->numbers.calls, 100);
 	assert_int_equal(one->numbers.live_blocks, 10);
-	assert_int_equal(one->numbers.live_slack_bytes, 80);
+	assert_int_equal(one->numbers.live_fragmentation_bytes, 80);
 	assert_int_equal(one->numbers.reallocs.moved_bytes, 512);
 	assert_int_equal(one->numbers.max_bytes, 43000);
 	assert_true(one->numbers.max_exact);

@@ -30,8 +30,8 @@ static inline void made_totals(struct process_rows *rows)
 		p->frees += c->frees;
 		p->freed_bytes += c->freed_bytes;
 		p->temporary += c->temporary;
-		p->slack += c->slack;
-		p->freed_slack += c->freed_slack;
+		p->fragmentation += c->fragmentation;
+		p->freed_fragmentation += c->freed_fragmentation;
 		peak_bytes += c->peak_bytes;
 		peak_blocks += c->peak_blocks;
 	}

@@ -171,7 +171,7 @@ static uint64_t *small_word(void)
 {
 	struct slot *slot = thread_state.slot;
 
-	return blocks_small_word(&slot->near, (uintptr_t)small);
+	return blocks_small_word(&slot->block_cache, (uintptr_t)small);
 }
 
 /* Of the first unit of leaves, which has none. */
@@ -369,11 +369,11 @@ static struct lock lock, other;
 	X(0, thread_state.slot->stack_cache->place[5] = 1 << 30,                                   \
 	  "stack_cache->place[i] < stack_cache->used")                                             \
 	/* locks */                                                                                \
-	X(0, lock_take(&lock, 0), "thread_state.guard != 0")                                       \
-	X(0, (guarded(), lock_take(&lock, 0), lock_take(&other, 0)), "self.held == NULL")          \
-	X(0, (guarded(), lock_take(&lock, 0), sys_getpid()), "self.held == NULL")                  \
-	X(0, (guarded(), lock_take(&lock, 0), hook_leave()), "self.held == NULL")                  \
-	X(0, (guarded(), lock_take(&lock, 0), lock_give(&other)), "self.held == lock")
+	X(0, lock_acquire(&lock, 0), "thread_state.guard != 0")                                    \
+	X(0, (guarded(), lock_acquire(&lock, 0), lock_acquire(&other, 0)), "self.held == NULL")    \
+	X(0, (guarded(), lock_acquire(&lock, 0), sys_getpid()), "self.held == NULL")               \
+	X(0, (guarded(), lock_acquire(&lock, 0), hook_leave()), "self.held == NULL")               \
+	X(0, (guarded(), lock_acquire(&lock, 0), lock_release(&other)), "self.held == lock")
 
 struct corruption {
 	bool shared; /* by two slots */

@@ -65,11 +65,11 @@ static void a_waiter_gives_up_on_an_owner_that_is_gone(void **state)
 {
 	(void)state;
 	assert_int_equal(LOCK_WAITS * LOCK_WAIT_NS, 100 * 1000 * 1000);
-	assert_true(lock_take(&lock, 7));
+	assert_true(lock_acquire(&lock, 7));
 	long slept = switches();
 	uint64_t used = cpu_ns();
 
-	assert_false(lock_take(&lock, 8));
+	assert_false(lock_acquire(&lock, 8));
 	assert_in_range(switches() - slept, LOCK_WAITS / 2, LOCK_WAITS + 5);
 	assert_in_range(cpu_ns() - used, 0, LOCK_WAITS * LOCK_WAIT_NS / 2);
 	assert_int_equal(timeouts(), 1);
@@ -79,16 +79,16 @@ static void a_waiter_gives_up_on_an_owner_that_is_gone(void **state)
 static void an_owner_that_was_given_up_on_delays_others_little(void **state)
 {
 	(void)state;
-	assert_true(lock_take(&lock, 7));
-	assert_false(lock_take(&lock, 8));
+	assert_true(lock_acquire(&lock, 7));
+	assert_false(lock_acquire(&lock, 8));
 	long slept = switches();
 
 	for (uint32_t i = 1; i < LOCK_GIVE_UPS; i++)
-		assert_false(lock_take(&lock, i));
+		assert_false(lock_acquire(&lock, i));
 	assert_in_range(switches() - slept, LOCK_GIVE_UPS / 2, LOCK_GIVE_UPS + 5);
 	slept = switches();
 	for (uint32_t i = 0; i < 1000; i++)
-		assert_false(lock_take(&lock, i));
+		assert_false(lock_acquire(&lock, i));
 	assert_in_range(switches() - slept, 0, 5);
 	assert_int_equal(timeouts(), LOCK_GIVE_UPS + 1000);
 	assert_true(lock_is_mine(&lock, 7));
@@ -97,27 +97,27 @@ static void an_owner_that_was_given_up_on_delays_others_little(void **state)
 	assert_true(lock_is_held(&lock));
 	lock_recover(&lock, 7);
 	assert_false(lock_is_held(&lock));
-	assert_true(lock_take(&lock, 8));
+	assert_true(lock_acquire(&lock, 8));
 	slept = switches();
-	assert_false(lock_take(&lock, 7));
+	assert_false(lock_acquire(&lock, 7));
 	assert_in_range(switches() - slept, LOCK_WAITS / 2, LOCK_WAITS + 5);
-	lock_give(&lock);
+	lock_release(&lock);
 }
 
 static void who_may_not_wait_gives_up_after_a_short_spin(void **state)
 {
 	(void)state;
 	sys_forbidden = SYS_WAIT;
-	assert_true(lock_take(&lock, 7));
+	assert_true(lock_acquire(&lock, 7));
 	long slept = switches();
 
 	for (uint32_t i = 0; i < 100; i++)
-		assert_false(lock_take(&lock, 8));
+		assert_false(lock_acquire(&lock, 8));
 	assert_in_range(switches() - slept, 0, 5);
 	assert_int_equal(timeouts(), 100);
-	lock_give(&lock);
-	assert_true(lock_take(&lock, 8));
-	lock_give(&lock);
+	lock_release(&lock);
+	assert_true(lock_acquire(&lock, 8));
+	lock_release(&lock);
 }
 
 static uint64_t counter;
@@ -128,7 +128,7 @@ static void *count_turns(void *arg)
 	uint64_t lost = 0;
 
 	for (int i = 0; i < TURNS; i++) {
-		if (!lock_take(&lock, slot)) {
+		if (!lock_acquire(&lock, slot)) {
 			lost++;
 			continue;
 		}
@@ -137,7 +137,7 @@ static void *count_turns(void *arg)
 		if (i % 64 == 0)
 			sched_yield(); /* the owner loses its processor */
 		__atomic_store_n(&counter, before + 1, __ATOMIC_RELAXED);
-		lock_give(&lock);
+		lock_release(&lock);
 	}
 	return (void *)(uintptr_t)lost;
 }
@@ -169,10 +169,10 @@ static uint32_t asleep;
 static void *wait_once(void *arg)
 {
 	__atomic_fetch_add(&asleep, 1, __ATOMIC_RELAXED);
-	bool taken = lock_take(&lock, (uint32_t)(uintptr_t)arg);
+	bool taken = lock_acquire(&lock, (uint32_t)(uintptr_t)arg);
 
 	if (taken)
-		lock_give(&lock);
+		lock_release(&lock);
 	return (void *)(uintptr_t)taken;
 }
 
@@ -184,12 +184,12 @@ static void all_who_sleep_are_woken(void **state)
 	(void)state;
 	for (int round = 0; round < 20; round++) {
 		asleep = 0;
-		assert_true(lock_take(&lock, THREADS));
+		assert_true(lock_acquire(&lock, THREADS));
 		for (uintptr_t i = 0; i < THREADS; i++)
 			assert_int_equal(pthread_create(&thread[i], NULL, wait_once, (void *)i), 0);
 		while (__atomic_load_n(&asleep, __ATOMIC_RELAXED) < THREADS)
 			sched_yield();
-		lock_give(&lock);
+		lock_release(&lock);
 		for (int i = 0; i < THREADS; i++)
 			pthread_join(thread[i], NULL);
 		assert_false(lock_is_held(&lock));
@@ -211,11 +211,11 @@ static void *own_for_a_while(void *ready)
 	CPU_ZERO(&one);
 	CPU_SET(0, &one);
 	pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-	lock_take(&lock, 1);
+	lock_acquire(&lock, 1);
 	__atomic_store_n((uint32_t *)ready, 1, __ATOMIC_RELEASE);
 	for (uint64_t until = cpu_ns() + 5 * 1000 * 1000; cpu_ns() < until;)
 		;
-	lock_give(&lock);
+	lock_release(&lock);
 	return NULL;
 }
 
@@ -237,7 +237,7 @@ static void a_waiter_of_real_time_priority_lets_the_owner_run(void **state)
 	CPU_SET(0, &one);
 	pthread_setaffinity_np(pthread_self(), sizeof one, &one);
 	set_fifo(SCHED_FIFO, 1);
-	bool taken = lock_take(&lock, 2);
+	bool taken = lock_acquire(&lock, 2);
 
 	set_fifo(SCHED_OTHER, 0);
 	pthread_setaffinity_np(pthread_self(), sizeof before, &before);
@@ -245,7 +245,7 @@ static void a_waiter_of_real_time_priority_lets_the_owner_run(void **state)
 	/* Another program may keep the processor busy for 100 ms; a spinning waiter would never let the owner have it. */
 	assert_int_equal(taken, timeouts() == 0);
 	if (taken)
-		lock_give(&lock);
+		lock_release(&lock);
 	assert_false(lock_is_held(&lock));
 }
 

@@ -64,12 +64,12 @@ static void set_clock(uint64_t ms)
 /* As record_block and record_put do it. */
 static void put(uintptr_t address, uint64_t size)
 {
-	uint64_t *word = blocks_expect(&slot.near, address, size);
+	uint64_t *word = blocks_expect(&slot.block_cache, address, size);
 
-	if (!blocks_put_quickly(&slot.near, word, address, COUNTERS, clock_ms(), size)) {
+	if (!blocks_put_fast(&slot.block_cache, word, address, COUNTERS, clock_ms(), size)) {
 		struct block entry = { COUNTERS, 1, clock_ms(), size }, old;
 
-		blocks_put(&slot.near, address, &entry, &old);
+		blocks_put(&slot.block_cache, address, &entry, &old);
 		assert_int_equal(old.counters, 0);
 	}
 	account_alloc(&slot, memory_counters(COUNTERS), size, 0, 1);
@@ -77,7 +77,7 @@ static void put(uintptr_t address, uint64_t size)
 
 static struct block take(uintptr_t address)
 {
-	struct block block = blocks_take(&slot.near, address);
+	struct block block = blocks_take(&slot.block_cache, address);
 
 	assert_int_equal(block.counters, COUNTERS);
 	account_free(&slot, memory_counters(COUNTERS), block.size_bytes, 0, block.birth_ms, false,

@@ -97,10 +97,10 @@ static void tables_are_found_wherever_the_object_lies(void **state)
 		Elf64_Dyn *entry = memory;
 
 		entry->d_un.d_ptr = biases[i] + TABLE;
-		assert_int_equal((uintptr_t)lookup_place(&object, entry), biases[i] + TABLE);
+		assert_int_equal((uintptr_t)lookup_bucket(&object, entry), biases[i] + TABLE);
 		if (biases[i] > TABLE) { /* a section that cannot be written */
 			entry->d_un.d_ptr = TABLE;
-			assert_int_equal((uintptr_t)lookup_place(&object, entry),
+			assert_int_equal((uintptr_t)lookup_bucket(&object, entry),
 					 biases[i] + TABLE);
 		}
 		munmap(memory, 4096);

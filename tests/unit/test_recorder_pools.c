@@ -288,7 +288,7 @@ static void blocks_that_a_hook_has_left_twice_are_counted(void **state)
 	for (uintptr_t i = 0; i < 1000; i++)
 		pools_add(&slots[0], handle, 0x9000 + i, 1, NULL);
 	before = shard->table->used;
-	assert_true(take_lock(&slots[0], handle, pool_of(handle), shard));
+	assert_true(acquire_lock(&slots[0], handle, pool_of(handle), shard));
 	shard->table->used -= 7;
 	pools_recover(&slots[0]);
 	assert_false(lock_is_held(&shard->lock));

@@ -122,20 +122,20 @@ __attribute__((noreturn)) static void run_child(enum chaos_kind kind, uint64_t t
 	signal(SIGSEGV, SIG_DFL); /* cmocka has its own */
 	signal(SIGILL, SIG_DFL);
 	alarm(60);
-	chaos_turn[kind] = (struct chaos_turn){ turn, all };
+	chaos_schedule[kind] = (struct chaos_schedule){ turn, all };
 	use_all(NULL); /* the first hook makes a profile for this child */
 	pthread_create(&thread, NULL, use_all, NULL);
 	pthread_join(thread, NULL);
-	struct chaos_turn kept = chaos_turn[kind];
+	struct chaos_schedule kept = chaos_schedule[kind];
 
-	chaos_turn[kind] = (struct chaos_turn){ 0 };
+	chaos_schedule[kind] = (struct chaos_schedule){ 0 };
 	if (!all_calls_are_accounted_for())
 		_exit(WRONG_NUMBERS);
 	api->turn(HG_SAMPLE);
-	chaos_turn[kind] = kept;
+	chaos_schedule[kind] = kept;
 	for (int i = 0; i < BLOCKS; i++)
 		hooked_free(take(1 << 20));
-	_exit(chaos_turn[kind].left > all ? NOT_REACHED : 0);
+	_exit(chaos_schedule[kind].left > all ? NOT_REACHED : 0);
 }
 
 static void refuse_in_turn(enum chaos_kind kind, bool all)

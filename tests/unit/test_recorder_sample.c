@@ -310,7 +310,7 @@ static void the_filter_never_misses(void **state)
 	for (uintptr_t at = 0; at < 4096; at++)
 		if (recorded[at])
 			sample_forget((const void *)(0x7f0000000000 + at * 4112));
-	for (size_t i = 0; i < SAMPLE_PLACES; i++)
+	for (size_t i = 0; i < SAMPLE_BUCKETS; i++)
 		assert_int_equal(sample_filter[i], 0);
 }
 

@@ -141,8 +141,8 @@ static void fill_site_counters(struct process_rows *p, size_t scale)
 		c->peak_blocks = (int64_t)(below(2) ? c->calls - c->frees : number());
 		c->max_bytes = number();
 		c->temporary = below(2) ? c->frees : number();
-		c->slack = number();
-		c->freed_slack = number();
+		c->fragmentation = number();
+		c->freed_fragmentation = number();
 		c->lifetime_ms_sum = number();
 		if (below(4) == 0)
 			c->reallocs = (struct live_reallocs){ .calls = number(),
@@ -308,12 +308,12 @@ static void fill_marks(struct process_rows *p)
 						 (uint32_t)below(p->snapshot_count + 1), text() };
 }
 
-static void fill_unseen(struct process_rows *p)
+static void fill_unrecorded(struct process_rows *p)
 {
-	p->unseen_count = below(5);
-	p->unseen = rows_of(p->unseen_count, sizeof *p->unseen);
-	for (size_t i = 0; i < p->unseen_count; i++)
-		p->unseen[i] = (struct unseen_row){ text(), rnd(), number() };
+	p->unrecorded_count = below(5);
+	p->unrecorded = rows_of(p->unrecorded_count, sizeof *p->unrecorded);
+	for (size_t i = 0; i < p->unrecorded_count; i++)
+		p->unrecorded[i] = (struct unrecorded_row){ text(), rnd(), number() };
 }
 
 static void fill_process(struct process_rows *p, size_t scale)
@@ -333,8 +333,8 @@ static void fill_process(struct process_rows *p, size_t scale)
 		.frees = number(),
 		.freed_bytes = number(),
 		.temporary = number(),
-		.slack = number(),
-		.freed_slack = number(),
+		.fragmentation = number(),
+		.freed_fragmentation = number(),
 		.map_calls = number(),
 		.map_bytes = number(),
 		.unmap_calls = number(),
@@ -362,7 +362,7 @@ static void fill_process(struct process_rows *p, size_t scale)
 	fill_names(p);
 	fill_tags(p, scale);
 	fill_marks(p);
-	fill_unseen(p);
+	fill_unrecorded(p);
 }
 
 static struct recording random_recording(uint64_t with_seed, size_t processes, size_t scale)
@@ -425,11 +425,11 @@ static void assert_same_process(struct process_rows *a, struct process_rows *b)
 	SAME(a, b, snapshots, snapshot_count);
 	SAME(a, b, memory, memory_count);
 	SAME(a, b, snapshot_sites, snapshot_site_count);
-	assert_int_equal(a->unseen_count, b->unseen_count);
-	for (size_t i = 0; i < a->unseen_count; i++) {
-		assert_string_equal(a->unseen[i].path, b->unseen[i].path);
-		assert_int_equal(a->unseen[i].found, b->unseen[i].found);
-		assert_int_equal(a->unseen[i].zeroed_bytes, b->unseen[i].zeroed_bytes);
+	assert_int_equal(a->unrecorded_count, b->unrecorded_count);
+	for (size_t i = 0; i < a->unrecorded_count; i++) {
+		assert_string_equal(a->unrecorded[i].path, b->unrecorded[i].path);
+		assert_int_equal(a->unrecorded[i].found, b->unrecorded[i].found);
+		assert_int_equal(a->unrecorded[i].zeroed_bytes, b->unrecorded[i].zeroed_bytes);
 	}
 	assert_int_equal(a->mark_count, b->mark_count);
 	for (size_t i = 0; i < a->mark_count; i++) {

@@ -33,7 +33,7 @@ static void summary_of_a_short_run_with_missed_programs(void **state)
 		{ MISSED_static, 8, (char *)"/bin/two" },
 		{ MISSED_static, 1, (char *)"/bin/three" },
 		{ MISSED_static, 1, (char *)"/bin/four" },
-		{ MISSED_unheard, 2, (char *)"" },
+		{ MISSED_unconnected, 2, (char *)"" },
 		{ MISSED_child, 1, (char *)"/bin/parent" },
 	};
 	struct recording r = made_recording(1);

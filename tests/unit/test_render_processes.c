@@ -59,10 +59,11 @@ static struct recording wasteful(void)
 	struct site_counters_row *growing = &rows->site_counters[0],
 				 *parsed = &rows->site_counters[1];
 
-	growing->frees = growing->freed_bytes = growing->freed_slack = growing->temporary = 0;
+	growing->frees = growing->freed_bytes = growing->freed_fragmentation = growing->temporary =
+		0;
 	growing->reallocs = (struct live_reallocs){ 0 };
 	growing->bytes = 25600;
-	growing->slack = 800;
+	growing->fragmentation = 800;
 	*parsed = (struct site_counters_row){ .site = 4,
 					      .slot = 0,
 					      .calls = 500000,
@@ -70,7 +71,7 @@ static struct recording wasteful(void)
 					      .frees = 480000,
 					      .freed_bytes = 19000000,
 					      .temporary = 400000,
-					      .slack = 4000000,
+					      .fragmentation = 4000000,
 					      .peak_bytes = 1000000,
 					      .peak_blocks = 20000,
 					      .lifetime_ms_sum = 960000,
@@ -81,7 +82,7 @@ static struct recording wasteful(void)
 							    .old_bytes = 8000000,
 							    .new_bytes = 16000000 } };
 	rows->process.calls = rows->process.bytes = rows->process.frees = 0;
-	rows->process.freed_bytes = rows->process.temporary = rows->process.slack = 0;
+	rows->process.freed_bytes = rows->process.temporary = rows->process.fragmentation = 0;
 	rows->process.map_calls = rows->process.map_bytes = rows->process.unmap_calls = 0;
 	rows->process.unmap_bytes = 0;
 	made_totals(rows);

@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 #include "serve/guard.h"
 #include "serve/http.h"
-#include "serve/kept.h"
+#include "serve/response_cache.h"
 #include "serve/page.h"
 #include "serve/serve.h"
 #include "serve/unauthenticated.h"
@@ -62,11 +62,11 @@ static void a_cookie_passes_and_a_token_enters(void **state)
 
 	(void)state;
 	assert_int_equal(verdict(&g, "/x", "localhost", NULL, g.cookie, NULL), GUARD_PASS);
-	assert_int_equal(verdict(&g, "/x", "localhost", NULL, NULL, NULL), GUARD_STRANGER);
+	assert_int_equal(verdict(&g, "/x", "localhost", NULL, NULL, NULL), GUARD_NO_COOKIE);
 	assert_int_equal(verdict(&g, "/", "localhost", NULL, NULL, g.token), GUARD_ENTER);
 	assert_int_equal(verdict(&g, "/", "localhost", NULL, NULL, g.token), GUARD_ENTER);
-	assert_int_equal(verdict(&g, "/", "localhost", NULL, NULL, g.cookie), GUARD_STRANGER);
-	assert_int_equal(verdict(&g, "/x", "localhost", NULL, NULL, g.token), GUARD_STRANGER);
+	assert_int_equal(verdict(&g, "/", "localhost", NULL, NULL, g.cookie), GUARD_NO_COOKIE);
+	assert_int_equal(verdict(&g, "/x", "localhost", NULL, NULL, g.token), GUARD_NO_COOKIE);
 	assert_int_equal(verdict(&g, "/", "localhost", NULL, g.cookie, "stale"), GUARD_ENTER);
 }
 
@@ -75,11 +75,11 @@ static void a_token_for_once_is_spent_by_its_own_visitor_only(void **state)
 	struct guard g = made_guard(NULL, false);
 
 	(void)state;
-	assert_int_equal(verdict(&g, "/", "evil.example", NULL, NULL, g.once), GUARD_FOREIGN);
+	assert_int_equal(verdict(&g, "/", "evil.example", NULL, NULL, g.once), GUARD_CROSS_SITE);
 	assert_int_equal(verdict(&g, "/", "localhost", "http://evil.example", NULL, g.once),
-			 GUARD_FOREIGN);
+			 GUARD_CROSS_SITE);
 	assert_int_equal(verdict(&g, "/", "localhost", NULL, NULL, g.once), GUARD_ENTER);
-	assert_int_equal(verdict(&g, "/", "localhost", NULL, NULL, g.once), GUARD_STRANGER);
+	assert_int_equal(verdict(&g, "/", "localhost", NULL, NULL, g.once), GUARD_NO_COOKIE);
 }
 
 static void names_are_ours_or_foreign(void **state)
@@ -88,17 +88,19 @@ static void names_are_ours_or_foreign(void **state)
 		     any = made_guard("localhost", true);
 
 	(void)state;
-	assert_int_equal(verdict(&local, "/", "box:80", NULL, local.cookie, NULL), GUARD_FOREIGN);
+	assert_int_equal(verdict(&local, "/", "box:80", NULL, local.cookie, NULL),
+			 GUARD_CROSS_SITE);
 	assert_int_equal(verdict(&named, "/", "BOX:80", NULL, named.cookie, NULL), GUARD_PASS);
-	assert_int_equal(verdict(&named, "/", "box.evil", NULL, named.cookie, NULL), GUARD_FOREIGN);
+	assert_int_equal(verdict(&named, "/", "box.evil", NULL, named.cookie, NULL),
+			 GUARD_CROSS_SITE);
 	assert_int_equal(verdict(&local, "/", "192.0.2.1", NULL, local.cookie, NULL),
-			 GUARD_FOREIGN);
+			 GUARD_CROSS_SITE);
 	assert_int_equal(verdict(&any, "/", "192.0.2.1", NULL, any.cookie, NULL), GUARD_PASS);
 	assert_int_equal(verdict(&any, "/", "[2001:db8::1]:80", NULL, any.cookie, NULL),
 			 GUARD_PASS);
 	assert_int_equal(verdict(&any, "/", "192.0.2.1.evil", NULL, any.cookie, NULL),
-			 GUARD_FOREIGN);
-	assert_int_equal(verdict(&any, "/", NULL, NULL, any.cookie, NULL), GUARD_FOREIGN);
+			 GUARD_CROSS_SITE);
+	assert_int_equal(verdict(&any, "/", NULL, NULL, any.cookie, NULL), GUARD_CROSS_SITE);
 }
 
 /* ---- the page ---- */
@@ -157,7 +159,7 @@ static char *question(const char *path, size_t count, ...)
 		params[i].value = va_arg(args, const char *);
 	}
 	va_end(args);
-	return kept_question(&(struct serve_request){ path, params, count, NULL });
+	return response_cache_key(&(struct serve_request){ path, params, count, NULL });
 }
 
 static void the_same_question_in_another_order_is_the_same(void **state)
@@ -187,7 +189,7 @@ static struct reply made_reply(size_t bytes)
 	return reply;
 }
 
-static bool is_kept(const struct kept_answers *kept, const char *asked)
+static bool is_kept(const struct response_cache *kept, const char *asked)
 {
 	for (size_t i = 0; i < kept->list.count; i++)
 		if (strcmp(kept->list.at[i].question, asked) == 0)
@@ -197,25 +199,25 @@ static bool is_kept(const struct kept_answers *kept, const char *asked)
 
 static void what_was_not_asked_for_longest_goes_first(void **state)
 {
-	struct kept_answers kept;
+	struct response_cache kept;
 	struct reply one = made_reply(40), two = made_reply(40), three = made_reply(40),
 		     again = made_reply(40), huge = made_reply(1000);
 	enum MHD_Result result;
 
 	(void)state;
-	kept_init(&kept, 100);
-	kept_add(&kept, "one", &one);
-	kept_add(&kept, "two", &two);
-	kept_add(&kept, "one", &again);
+	response_cache_init(&kept, 100);
+	response_cache_add(&kept, "one", &one);
+	response_cache_add(&kept, "two", &two);
+	response_cache_add(&kept, "one", &again);
 	assert_int_equal(kept.list.count, 2);
 	/* Without a connection nothing can be sent, but it was asked for. */
-	assert_true(kept_send(&kept, "one", NULL, NULL, &result));
-	kept_add(&kept, "three", &three);
+	assert_true(response_cache_send(&kept, "one", NULL, NULL, &result));
+	response_cache_add(&kept, "three", &three);
 	assert_true(is_kept(&kept, "one") && is_kept(&kept, "three") && !is_kept(&kept, "two"));
-	assert_false(kept_send(&kept, "two", NULL, NULL, &result));
-	kept_add(&kept, "huge", &huge);
+	assert_false(response_cache_send(&kept, "two", NULL, NULL, &result));
+	response_cache_add(&kept, "huge", &huge);
 	assert_int_equal(kept.list.count, 0);
-	kept_release(&kept);
+	response_cache_release(&kept);
 }
 
 /* ---- a server ---- */

@@ -29,6 +29,12 @@ describe('the frame that a stack is called after', () => {
 	it('is the innermost one that says something', () => expect(ownerOf([0, 1, 2, 3, 4], frames)?.function).toBe('parse'));
 	it('has no name if none has', () => expect(ownerOf([0, 1, 2], frames)?.function).toBe('libx.so+0x12'));
 	it('is the innermost of all if all are runtime_frame', () => expect(ownerOf([0], frames)?.function).toBe('malloc'));
+	it('is own code, if there is some', () => {
+		const own = [...frames, { ...frame('mine'), own: true }, { ...frame('caller'), own: true }];
+		expect(ownerOf([0, 3, 5, 6], own)?.function).toBe('mine');
+	});
+	it('is not skipped into another module', () =>
+		expect(ownerOf([1, 5], [...frames, { ...frame('python'), module: '/bin/python' }])?.function).toBe('libx.so+0x12'));
 	it('is nothing of an empty stack', () => expect(ownerOf([], frames)).toBeUndefined());
 });
 

@@ -95,7 +95,7 @@ struct measured {
 	bool estimate;
 	double error, factor; /* standard error, and its multiple for 95 % confidence */
 	double bias;	      /* upper bound for the mean bias (too high) */
-	double unseen;	      /* what may exist without any sample */
+	double unrecorded;    /* what may exist without any sample */
 };
 
 static int growth_of(const struct profile_process *p, struct measured *ret, const char **ret_why,
@@ -130,7 +130,7 @@ static int measure(const struct judge *j, const struct profile *profile,
 		return growth_of(p, ret, ret_why, j->error);
 	struct query q = question(j, which);
 
-	if (selection_make(&s, &one, j->locations, &q, (struct ask){ 0 }, j->error) < 0)
+	if (selection_make(&s, &one, j->locations, &q, (struct view_defaults){ 0 }, j->error) < 0)
 		return -1;
 	*ret = (struct measured){
 		.value = selection_cost(&s, &s.sum),
@@ -141,8 +141,8 @@ static int measure(const struct judge *j, const struct profile *profile,
 	};
 	/* Blocks that are never sampled are small, possibly one byte each. Without any sample, even the interval is unknown. */
 	if (ret->estimate)
-		ret->unseen = p->interval ? (double)p->interval * CONFIDENCE_UNSEEN_INTERVALS
-					  : (double)INT64_MAX;
+		ret->unrecorded = p->interval ? (double)p->interval * CONFIDENCE_UNSEEN_INTERVALS
+					      : (double)INT64_MAX;
 	/* An exact count, not an estimate. */
 	if (p->counts_all && !filters_are_finer_than_processes(&q.filters)) {
 		if (which == CHECK_CALLS)
@@ -184,7 +184,7 @@ static int blame(const struct judge *j, const struct profile_process *p,
 	struct query q = question(j, row->measure);
 
 	q.against = old ? &against : NULL;
-	if (selection_make(&s, &now, j->locations, &q, (struct ask){ 0 }, j->error) < 0)
+	if (selection_make(&s, &now, j->locations, &q, (struct view_defaults){ 0 }, j->error) < 0)
 		return -1;
 	if (s.count)
 		qsort_r(s.entries, s.count, sizeof *s.entries, by_cost, &s);
@@ -247,7 +247,7 @@ static void set_interval(struct check_row *row, const struct measured *m)
 	row->estimate = m->estimate || below > 0;
 	row->error = m->error;
 	row->low = saturating_i64((double)m->value - most - m->bias);
-	row->high = saturating_i64((double)m->value + most + m->unseen);
+	row->high = saturating_i64((double)m->value + most + m->unrecorded);
 	if (row->low < 0 && row->measure != CHECK_GROWTH)
 		row->low = 0;
 }
@@ -390,7 +390,8 @@ static int expect_sites(const struct judge *j)
 	if (q.filters.rules.count == 0)
 		return 0;
 	q.kinds = KINDS_ALL;
-	if (selection_make(&s, j->profile, j->locations, &q, (struct ask){ 0 }, j->error) < 0)
+	if (selection_make(&s, j->profile, j->locations, &q, (struct view_defaults){ 0 },
+			   j->error) < 0)
 		return -1;
 	bool some = s.count > 0;
 

@@ -9,7 +9,7 @@
 
 #include "base/checked.h"
 #include "model/history.h"
-#include "model/unseen.h"
+#include "model/unrecorded.h"
 
 #define MIB (1ull << 20)
 enum { ENOUGH_PERCENT = 90 };
@@ -42,10 +42,10 @@ bool coverage_is_low(const struct coverage *c)
 }
 
 /* Whether a note reports memory that was not recorded. */
-static bool is_told(const struct profile *profile)
+static bool is_gap_reported(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->warnings.count; i++)
-		if (strcmp(profile->warnings.at[i].name, UNSEEN_NOTE) == 0)
+		if (strcmp(profile->warnings.at[i].name, UNRECORDED_NOTE) == 0)
 			return true;
 	return false;
 }
@@ -53,9 +53,9 @@ static bool is_told(const struct profile *profile)
 struct coverage coverage_of_process(const struct profile *profile, const struct profile_process *p)
 {
 	struct coverage last = coverage_of(&p->memory);
-	struct unseen_gap gap = unseen_gap_of(profile, p);
+	struct unrecorded_gap gap = unrecorded_gap_of(profile, p);
 
-	if (last.known && is_told(profile) && unseen_gap_is_large(gap))
+	if (last.known && is_gap_reported(profile) && unrecorded_gap_is_large(gap))
 		return (struct coverage){ .known = true,
 					  .at_ns = gap.at_ns,
 					  .anonymous_bytes = gap.whole_bytes,
@@ -80,7 +80,8 @@ bool coverage_supports(const struct profile *profile, const struct profile_proce
 	return saturating_sub(p->peak_rss_bytes, p->own_bytes) < SMALL_RSS_BYTES + p->peak_bytes;
 }
 
-void coverage_say(struct sentences *s, const struct profile_process *p, const struct coverage *c)
+void coverage_describe(struct sentences *s, const struct profile_process *p,
+		       const struct coverage *c)
 {
 	struct words w = { 0 };
 
@@ -91,15 +92,15 @@ void coverage_say(struct sentences *s, const struct profile_process *p, const st
 	} else if (missing(c) == 0) {
 		words_text(&w, "all anonymous memory is explained by what was recorded");
 	} else if (missing(c) < FEW_BYTES) {
-		words_say(&w,
-			  "all but {} of the anonymous memory is explained by what was recorded",
-			  value_bytes(missing(c)));
+		text_format(&w,
+			    "all but {} of the anonymous memory is explained by what was recorded",
+			    value_bytes(missing(c)));
 	} else {
 		words_text(&w, coverage_is_low(c) ? "only " : "");
-		words_say(&w, "{} of the anonymous memory is explained by what was recorded",
-			  value_percent(c->explained_bytes, c->anonymous_bytes));
+		text_format(&w, "{} of the anonymous memory is explained by what was recorded",
+			    value_percent(c->explained_bytes, c->anonymous_bytes));
 		words_time(&w, p, c->at_ns);
-		words_say(&w, "; {} are in no recorded block", value_bytes(missing(c)));
+		text_format(&w, "; {} are in no recorded block", value_bytes(missing(c)));
 	}
 	sentences_add(s, "coverage", &w, NULL);
 }

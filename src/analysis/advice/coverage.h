@@ -28,7 +28,7 @@ bool coverage_is_low(const struct coverage *coverage);
 bool coverage_supports(const struct profile *profile, const struct profile_process *process);
 
 /* The line in the summary and in the memory view. */
-void coverage_say(struct sentences *sentences, const struct profile_process *process,
-		  const struct coverage *coverage);
+void coverage_describe(struct sentences *sentences, const struct profile_process *process,
+		       const struct coverage *coverage);
 
 #endif

@@ -79,7 +79,7 @@ static struct tally tally_of(const struct advised *of, const struct profile_site
 	return (struct tally){
 		.sites = 1,
 		.temporary = n->temporary_calls,
-		.slack_bytes = n->slack_bytes,
+		.fragmentation_bytes = n->fragmentation_bytes,
 		.lifetime_ms = n->lifetime_ms_sum,
 		.reallocs = n->reallocs,
 		.regrown_calls = regrown ? n->calls : 0,
@@ -100,7 +100,7 @@ static void add_tally(struct tally *sum, const struct tally *t)
 	add(&sum->process_peak_bytes, t->process_peak_bytes);
 	add(&sum->process_ns, t->process_ns);
 	add(&sum->temporary, t->temporary);
-	add(&sum->slack_bytes, t->slack_bytes);
+	add(&sum->fragmentation_bytes, t->fragmentation_bytes);
 	add(&sum->lifetime_ms, t->lifetime_ms);
 	reallocs_add(&sum->reallocs, &t->reallocs);
 	add(&sum->regrown_calls, t->regrown_calls);
@@ -179,7 +179,7 @@ static bool take_site(struct maker *m, const struct advised *of, const struct ru
 }
 
 /* Computes the maximum over the snapshots of what was live besides the tally's sites. */
-static bool look_back(struct maker *m, struct finding *f)
+static bool check_history(struct maker *m, struct finding *f)
 {
 	const struct profile_process *p = f->process;
 	size_t sites = profile_site_ids(p);
@@ -222,7 +222,7 @@ static bool close_process(struct maker *m)
 
 		if (!has_enough_samples(&f->tally))
 			continue;
-		if (f->rule->looks_back && !look_back(m, f))
+		if (f->rule->looks_back && !check_history(m, f))
 			return false;
 		f->tally.members = NULL; /* freed with the process */
 		if (f->rule->holds(f->of, &f->tally, &f->saving) && !vector_push(&m->done, *f))
@@ -315,11 +315,11 @@ static bool is_touched_no_more(const struct profile_process *p, const struct pro
 }
 
 /* Large blocks are anonymous mappings; the others are in glibc's main heap, or in mappings too. */
-static bool look_at_memory(struct advised *of, struct arena *arena)
+static bool read_memory_sheets(struct advised *of, struct arena *arena)
 {
 	const struct profile_process *p = of->process;
 	const struct profile_memory last = last_sheet(p), *m = &last;
-	uint64_t usable = saturating_add(m->live_bytes, m->slack_bytes);
+	uint64_t usable = saturating_add(m->live_bytes, m->fragmentation_bytes);
 
 	if (!m->known || profile_snapshot_count(p) == 0)
 		return true;
@@ -349,7 +349,7 @@ static struct advised *new_process(struct maker *m, const struct profile_process
 		return NULL;
 	of->process = process;
 	of->before = m->findings->last;
-	return look_at_memory(of, arena) ? of : NULL;
+	return read_memory_sheets(of, arena) ? of : NULL;
 }
 
 /* Sites arrive process by process. */

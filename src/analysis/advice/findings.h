@@ -38,7 +38,7 @@ struct tally {
 	struct site_numbers
 		sums; /* calls, bytes, frees, live and peak numbers, with their variances */
 	uint64_t temporary;
-	uint64_t slack_bytes; /* over all calls */
+	uint64_t fragmentation_bytes; /* over all calls */
 	uint64_t lifetime_ms;
 	struct realloc_numbers reallocs;
 	uint64_t regrown_calls, regrown_bytes; /* C++ containers that move to a larger block */

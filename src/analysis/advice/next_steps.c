@@ -32,7 +32,7 @@ static unsigned weigh_advice(const struct facts *f)
 	return f->findings->count ? 90 : 0;
 }
 
-static void say_advice(struct words *w, const struct facts *f)
+static void describe_advice(struct words *w, const struct facts *f)
 {
 	words_count(w, f->findings->count, " finding", " findings");
 }
@@ -43,7 +43,7 @@ static unsigned weigh_growth(const struct facts *f)
 	return f->growth.per_second > 0 ? 80 : 0;
 }
 
-static void say_growth(struct words *w, const struct facts *f)
+static void describe_growth(struct words *w, const struct facts *f)
 {
 	words_text(w, "growing ");
 	words_growth(w, &f->growth);
@@ -58,7 +58,7 @@ static unsigned weigh_leaks(const struct facts *f)
 	return f->p->live_bytes >= MIB || share >= 5 ? 40 + share / 3 : 5;
 }
 
-static void say_leaks(struct words *w, const struct facts *f)
+static void describe_leaks(struct words *w, const struct facts *f)
 {
 	bool alive = f->p->end == PROFILE_RUNNING;
 
@@ -85,7 +85,7 @@ static unsigned weigh_temporary(const struct facts *f)
 	return f->p->calls >= 100000 && share >= 20 ? 30 + share / 3 : 0;
 }
 
-static void say_temporary(struct words *w, const struct facts *f)
+static void describe_temporary(struct words *w, const struct facts *f)
 {
 	words_text(w, "who makes ");
 	words_estimate(w, f->p->temporary_calls,
@@ -102,9 +102,9 @@ static unsigned weigh_memory(const struct facts *f)
 	return m->known && m->rss_bytes >= 16 * MIB && share >= 25 ? 40 + share / 3 : 0;
 }
 
-static void say_memory(struct words *w, const struct facts *f)
+static void describe_memory(struct words *w, const struct facts *f)
 {
-	words_say(w, "why the RSS is {}", value_bytes(f->p->memory.rss_bytes));
+	text_format(w, "why the RSS is {}", value_bytes(f->p->memory.rss_bytes));
 }
 
 static unsigned weigh_processes(const struct facts *f)
@@ -112,7 +112,7 @@ static unsigned weigh_processes(const struct facts *f)
 	return f->profile->process_count > 2 ? 50 : 0;
 }
 
-static void say_processes(struct words *w, const struct facts *f)
+static void describe_processes(struct words *w, const struct facts *f)
 {
 	words_text(w, "the tree of ");
 	words_count(w, f->profile->process_count, " process", " processes");
@@ -139,22 +139,22 @@ static const struct {
 	void (*say)(struct words *words, const struct facts *facts); /* NULL: `text` is used */
 	const char *text;
 } steps[] = {
-	{ "--view advice", weigh_advice, say_advice },
-	{ "--view growth", weigh_growth, say_growth },
+	{ "--view advice", weigh_advice, describe_advice },
+	{ "--view growth", weigh_growth, describe_growth },
 	{ "--view tree --cost peak", weigh_peak, NULL, "who holds the peak" },
 	{ "--view sites --kind pool", weigh_pools, NULL, "who holds blocks of pools" },
-	{ "--view leaks", weigh_leaks, say_leaks },
-	{ "--view temporary", weigh_temporary, say_temporary },
-	{ "--view memory", weigh_memory, say_memory },
-	{ "--view processes", weigh_processes, say_processes },
+	{ "--view leaks", weigh_leaks, describe_leaks },
+	{ "--view temporary", weigh_temporary, describe_temporary },
+	{ "--view memory", weigh_memory, describe_memory },
+	{ "--view processes", weigh_processes, describe_processes },
 	{ "--view health", weigh_health, NULL, "what was lost" },
 	{ "--view timeline", weigh_timeline, NULL, "over time" },
 	{ "--view sites", weigh_sites, NULL, "every site" },
 };
 
-void next_say(struct sentences *sentences, const struct profile *profile,
-	      const struct profile_process *largest, const struct findings *findings,
-	      const struct query *query)
+void next_steps_describe(struct sentences *sentences, const struct profile *profile,
+			 const struct profile_process *largest, const struct findings *findings,
+			 const struct query *query)
 {
 	const struct advised *of = findings_of(findings, largest);
 	struct facts facts = { .profile = profile, .p = largest, .findings = findings };

@@ -6,8 +6,8 @@
 #include "analysis/advice/findings.h"
 
 /* Prints the best three, each with its reason, for the process `largest`. */
-void next_say(struct sentences *sentences, const struct profile *profile,
-	      const struct profile_process *largest, const struct findings *findings,
-	      const struct query *query);
+void next_steps_describe(struct sentences *sentences, const struct profile *profile,
+			 const struct profile_process *largest, const struct findings *findings,
+			 const struct query *query);
 
 #endif

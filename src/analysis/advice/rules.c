@@ -45,9 +45,11 @@ bool site_blocks_are_large(const struct site_numbers *n)
 }
 
 /* Internal fragmentation at the peak, assuming the mean over all calls. */
-static uint64_t slack_at_peak(uint64_t slack_bytes, uint64_t calls, uint64_t peak_blocks)
+static uint64_t fragmentation_at_peak(uint64_t fragmentation_bytes, uint64_t calls,
+				      uint64_t peak_blocks)
 {
-	return calls ? saturating_u64((double)slack_bytes / (double)calls * (double)peak_blocks)
+	return calls ? saturating_u64((double)fragmentation_bytes / (double)calls *
+				      (double)peak_blocks)
 		     : 0;
 }
 
@@ -93,7 +95,7 @@ static bool reserve_may(const struct advised *of, const struct profile_site *sit
 		counts(n->bytes, of->process->bytes, 80, LEAST_BYTES / 4));
 }
 
-static bool reserve_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+static bool reserve_applies(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	uint64_t copied = copied_bytes(t), growths = t->reallocs.grown_calls + t->regrown_calls;
 
@@ -105,19 +107,19 @@ static bool reserve_holds(const struct advised *of, const struct tally *t, struc
 	return true;
 }
 
-static void reserve_say(struct words *w, const struct advised *of, const struct tally *t)
+static void reserve_describe(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
 	const struct realloc_numbers *r = &t->reallocs;
 
 	if (r->grown_calls)
-		words_say(
+		text_format(
 			w,
 			"realloc made blocks larger {} times, from {} to {} on average, and copied {}",
 			some_blocks(t, r->grown_calls), value_mean(r->old_bytes, r->calls),
 			value_mean(r->new_bytes, r->calls), some_bytes(t, r->moved_bytes));
 	else
-		words_say(
+		text_format(
 			w,
 			"a container took a larger block {} times, {} in all, and copied about half of that",
 			some_blocks(t, t->regrown_calls), some_bytes(t, t->regrown_bytes));
@@ -130,7 +132,7 @@ static bool reuse_may(const struct advised *of, const struct profile_site *site)
 	return counts(site->numbers.temporary_calls, of->process->calls, 40, LEAST_TEMPORARY / 4);
 }
 
-static bool reuse_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+static bool reuse_applies(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	/* A hundredth of the run time, and half of the allocations here. */
 	if (!counts(t->temporary, of->process->calls, 10, LEAST_TEMPORARY) ||
@@ -141,17 +143,17 @@ static bool reuse_holds(const struct advised *of, const struct tally *t, struct 
 	return true;
 }
 
-static void reuse_say(struct words *w, const struct advised *of, const struct tally *t)
+static void reuse_describe(struct words *w, const struct advised *of, const struct tally *t)
 {
 	double seconds = (double)t->process_ns / 1e9;
 
 	(void)of;
-	words_say(w,
-		  "{} of {} blocks of {} on average were freed before the thread's next call, {}",
-		  some_blocks(t, t->temporary), some_blocks(t, t->sums.calls),
-		  value_mean(t->sums.bytes, t->sums.calls),
-		  value_number(UNIT_RATE,
-			       seconds > 0 ? saturating_u64((double)t->temporary / seconds) : 0));
+	text_format(w,
+		    "{} of {} blocks of {} on average were freed before the thread's next call, {}",
+		    some_blocks(t, t->temporary), some_blocks(t, t->sums.calls),
+		    value_mean(t->sums.bytes, t->sums.calls),
+		    value_number(UNIT_RATE,
+				 seconds > 0 ? saturating_u64((double)t->temporary / seconds) : 0));
 }
 
 /* Many small blocks. */
@@ -168,8 +170,8 @@ static uint64_t overhead_at_peak(const struct advised *of, const struct tally *t
 				   ? HEADER_BYTES * t->sums.peak_blocks
 				   : 0;
 
-	return saturating_add(headers,
-			      slack_at_peak(t->slack_bytes, t->sums.calls, t->sums.peak_blocks));
+	return saturating_add(headers, fragmentation_at_peak(t->fragmentation_bytes, t->sums.calls,
+							     t->sums.peak_blocks));
 }
 
 static bool pool_may(const struct advised *of, const struct profile_site *site)
@@ -181,7 +183,7 @@ static bool pool_may(const struct advised *of, const struct profile_site *site)
 	       counts(n->peak_bytes, of->process->peak_bytes, 40, LEAST_BYTES / 4);
 }
 
-static bool pool_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+static bool pool_applies(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	uint64_t saved = overhead_at_peak(of, t);
 
@@ -191,11 +193,12 @@ static bool pool_holds(const struct advised *of, const struct tally *t, struct s
 	return true;
 }
 
-static void pool_say(struct words *w, const struct advised *of, const struct tally *t)
+static void pool_describe(struct words *w, const struct advised *of, const struct tally *t)
 {
-	words_say(w, "{} blocks of {} on average at the peak, each with {} of rounding and header",
-		  some_blocks(t, t->sums.peak_blocks), value_mean(t->sums.bytes, t->sums.calls),
-		  value_mean(overhead_at_peak(of, t), t->sums.peak_blocks));
+	text_format(w,
+		    "{} blocks of {} on average at the peak, each with {} of rounding and header",
+		    some_blocks(t, t->sums.peak_blocks), value_mean(t->sums.bytes, t->sums.calls),
+		    value_mean(overhead_at_peak(of, t), t->sums.peak_blocks));
 }
 
 /* Sizes that the allocator rounds up. */
@@ -204,28 +207,30 @@ static bool rounding_may(const struct advised *of, const struct profile_site *si
 {
 	const struct site_numbers *n = &site->numbers;
 
-	return counts(slack_at_peak(n->slack_bytes, n->calls, n->peak_blocks),
+	return counts(fragmentation_at_peak(n->fragmentation_bytes, n->calls, n->peak_blocks),
 		      of->process->peak_bytes, 40, LEAST_BYTES / 4);
 }
 
-static bool rounding_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+static bool rounding_applies(const struct advised *of, const struct tally *t, struct saving *ret)
 {
-	uint64_t saved = slack_at_peak(t->slack_bytes, t->sums.calls, t->sums.peak_blocks);
+	uint64_t saved =
+		fragmentation_at_peak(t->fragmentation_bytes, t->sums.calls, t->sums.peak_blocks);
 
 	/* Small blocks are left to the pool rule: a better size does not remove their headers. */
-	if (is_small(t) || t->slack_bytes < t->sums.bytes / 8 ||
+	if (is_small(t) || t->fragmentation_bytes < t->sums.bytes / 8 ||
 	    !counts(saved, of->process->peak_bytes, 10, LEAST_BYTES))
 		return false;
 	ret->peak_bytes = saved;
 	return true;
 }
 
-static void rounding_say(struct words *w, const struct advised *of, const struct tally *t)
+static void rounding_describe(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_say(w, "blocks of {} on average are rounded up by {}; {} of them at the peak",
-		  value_mean(t->sums.bytes, t->sums.calls),
-		  value_mean(t->slack_bytes, t->sums.calls), some_blocks(t, t->sums.peak_blocks));
+	text_format(w, "blocks of {} on average are rounded up by {}; {} of them at the peak",
+		    value_mean(t->sums.bytes, t->sums.calls),
+		    value_mean(t->fragmentation_bytes, t->sums.calls),
+		    some_blocks(t, t->sums.peak_blocks));
 }
 
 /* Not freed, and accumulating. Whether the program can still reach the blocks is unknown. */
@@ -276,7 +281,7 @@ static bool leak_may(const struct advised *of, const struct profile_site *site)
 	return false;
 }
 
-static bool leak_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+static bool leak_applies(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	uint64_t peak = of->process->peak_bytes;
 	bool many = t->sums.live_blocks >= 256 && counts(t->sums.live_bytes, peak, 8, LEAST_LEFT);
@@ -291,21 +296,21 @@ static bool leak_holds(const struct advised *of, const struct tally *t, struct s
 	return true;
 }
 
-static void leak_say(struct words *w, const struct advised *of, const struct tally *t)
+static void leak_describe(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
 	if (t->sums.frees == 0)
-		words_say(w, "none of {} blocks was freed", some_blocks(t, t->sums.calls));
+		text_format(w, "none of {} blocks was freed", some_blocks(t, t->sums.calls));
 	else
-		words_say(w, "{} of {} blocks were not freed, long after the others were",
-			  some_blocks(t, t->sums.live_blocks), some_blocks(t, t->sums.calls));
+		text_format(w, "{} of {} blocks were not freed, long after the others were",
+			    some_blocks(t, t->sums.live_blocks), some_blocks(t, t->sums.calls));
 	if (t->growing_per_second > 0)
-		words_say(w, ", and they grew by {}/s, {} sure",
-			  value_bytes((uint64_t)t->growing_per_second),
-			  value_percent(t->confidence_per_mille, 1000));
+		text_format(w, ", and they grew by {}/s, {} sure",
+			    value_bytes((uint64_t)t->growing_per_second),
+			    value_percent(t->confidence_per_mille, 1000));
 	else
-		words_say(w, ", {} of the peak",
-			  value_percent(t->sums.live_bytes, t->process_peak_bytes));
+		text_format(w, ", {} of the peak",
+			    value_percent(t->sums.live_bytes, t->process_peak_bytes));
 }
 
 /* Allocated but never touched. */
@@ -317,7 +322,7 @@ static bool untouched_may(const struct advised *of, const struct profile_site *s
 	       (uint64_t)advised_held(of, site).bytes >= of->untouched_bytes / 8;
 }
 
-static bool untouched_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+static bool untouched_applies(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	/* Even if all other large blocks are untouched too, this much of these is. */
 	uint64_t others = saturating_sub(of->large_bytes, t->held_bytes);
@@ -329,11 +334,11 @@ static bool untouched_holds(const struct advised *of, const struct tally *t, str
 	return true;
 }
 
-static void untouched_say(struct words *w, const struct advised *of, const struct tally *t)
+static void untouched_describe(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_say(w, "of {} in large blocks, almost nothing was ever written to",
-		  some_bytes(t, t->held_bytes));
+	text_format(w, "of {} in large blocks, almost nothing was ever written to",
+		    some_bytes(t, t->held_bytes));
 }
 
 /* Pages held by the few blocks that remain in them. */
@@ -347,7 +352,7 @@ static bool fragmented_may(const struct advised *of, const struct profile_site *
 	       saturating_sub(n->peak_bytes, (uint64_t)held.bytes) >= of->unused_bytes / 16;
 }
 
-static bool fragmented_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+static bool fragmented_applies(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	uint64_t gone = saturating_sub(t->sums.peak_bytes, t->held_bytes);
 	uint64_t saved = MIN(of->unused_bytes, gone);
@@ -359,10 +364,10 @@ static bool fragmented_holds(const struct advised *of, const struct tally *t, st
 	return true;
 }
 
-static void fragmented_say(struct words *w, const struct advised *of, const struct tally *t)
+static void fragmented_describe(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_say(
+	text_format(
 		w,
 		"{} blocks with {} were left of {} at the peak, and kept the pages of the others from being returned",
 		some_blocks(t, t->held_blocks), some_bytes(t, t->held_bytes),
@@ -380,7 +385,7 @@ static bool burst_may(const struct advised *of, const struct profile_site *site)
 	       n->lifetime_ms_sum / n->frees < of->process->duration_ns / 1000000 / 20;
 }
 
-static bool burst_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+static bool burst_applies(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	const struct profile_process *p = of->process;
 	/* Without these blocks, another moment may be the peak. */
@@ -396,17 +401,18 @@ static bool burst_holds(const struct advised *of, const struct tally *t, struct 
 	return true;
 }
 
-static void burst_say(struct words *w, const struct advised *of, const struct tally *t)
+static void burst_describe(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_say(w, "{} of the peak, {}, is in {}{} for {} on average",
-		  some_bytes(t, t->sums.peak_bytes),
-		  value_percent(t->sums.peak_bytes, t->process_peak_bytes),
-		  some_blocks(t, t->sums.peak_blocks),
-		  value_text(t->sums.peak_blocks == 1 ? " block that lives" : " blocks that live"),
-		  t->lifetime_ms < t->sums.frees
-			  ? value_text("less than 1 ms")
-			  : value_ns(mean(t->lifetime_ms, t->sums.frees) * 1000000));
+	text_format(
+		w, "{} of the peak, {}, is in {}{} for {} on average",
+		some_bytes(t, t->sums.peak_bytes),
+		value_percent(t->sums.peak_bytes, t->process_peak_bytes),
+		some_blocks(t, t->sums.peak_blocks),
+		value_text(t->sums.peak_blocks == 1 ? " block that lives" : " blocks that live"),
+		t->lifetime_ms < t->sums.frees
+			? value_text("less than 1 ms")
+			: value_ns(mean(t->lifetime_ms, t->sums.frees) * 1000000));
 }
 
 /* Allocated here, freed by another thread. */
@@ -417,7 +423,7 @@ static bool elsewhere_may(const struct advised *of, const struct profile_site *s
 	       counts(site->numbers.frees, of->process->frees, 40, LEAST_ELSEWHERE / 4);
 }
 
-static bool elsewhere_holds(const struct advised *of, const struct tally *t, struct saving *ret)
+static bool elsewhere_applies(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	if (!counts(t->elsewhere, of->process->frees, 10, LEAST_ELSEWHERE) ||
 	    t->elsewhere < t->sums.frees / 2)
@@ -426,11 +432,11 @@ static bool elsewhere_holds(const struct advised *of, const struct tally *t, str
 	return true;
 }
 
-static void elsewhere_say(struct words *w, const struct advised *of, const struct tally *t)
+static void elsewhere_describe(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
-	words_say(w, "at least {} of {} blocks were freed by a thread that did not allocate them",
-		  some_blocks(t, t->elsewhere), some_blocks(t, t->sums.frees));
+	text_format(w, "at least {} of {} blocks were freed by a thread that did not allocate them",
+		    some_blocks(t, t->elsewhere), some_blocks(t, t->sums.frees));
 }
 
 const struct rule_row rule_rows[] = {
@@ -438,59 +444,59 @@ const struct rule_row rule_rows[] = {
 			.title = "not freed",
 			.todo = "find who should free it",
 			.may = leak_may,
-			.holds = leak_holds,
-			.say = leak_say },
+			.holds = leak_applies,
+			.say = leak_describe },
 	{ .name = "untouched",
 	  .title = "requested and never used",
 	  .todo = "request less, or only when it is needed",
 	  .may = untouched_may,
-	  .holds = untouched_holds,
-	  .say = untouched_say },
+	  .holds = untouched_applies,
+	  .say = untouched_describe },
 	{ .name = "fragmented",
 	  .title = "resident, but no block uses it",
 	  .todo = "keep long-lived blocks apart from short-lived ones, in their own arena; "
 		  "malloc_trim() returns whole pages",
 	  .may = fragmented_may,
-	  .holds = fragmented_holds,
-	  .say = fragmented_say },
+	  .holds = fragmented_applies,
+	  .say = fragmented_describe },
 	{ .name = "burst",
 	  .title = "short-lived blocks make the peak",
 	  .todo = "work in smaller batches, or free earlier",
 	  .may = burst_may,
-	  .holds = burst_holds,
+	  .holds = burst_applies,
 	  .looks_back = true,
-	  .say = burst_say },
+	  .say = burst_describe },
 	{ .name = "reserve",
 	  .title = "grown step by step",
 	  .todo = "request the final size first: reserve()",
 	  .may = reserve_may,
-	  .holds = reserve_holds,
-	  .say = reserve_say },
+	  .holds = reserve_applies,
+	  .say = reserve_describe },
 	{ .name = "reuse",
 	  .title = "a temporary in a loop",
 	  .todo = "keep one block and use it again",
 	  .may = reuse_may,
-	  .holds = reuse_holds,
-	  .say = reuse_say },
+	  .holds = reuse_applies,
+	  .say = reuse_describe },
 	{ .name = "pool",
 	  .title = "many small blocks",
 	  .todo = "put many into one block: an array, an arena, a pool",
 	  .may = pool_may,
-	  .holds = pool_holds,
+	  .holds = pool_applies,
 	  .is_of_storage = true,
-	  .say = pool_say },
+	  .say = pool_describe },
 	{ .name = "rounding",
 	  .title = "sizes that are rounded up",
 	  .todo = "choose a size that the allocator has",
 	  .may = rounding_may,
-	  .holds = rounding_holds,
+	  .holds = rounding_applies,
 	  .is_of_storage = true,
-	  .say = rounding_say },
+	  .say = rounding_describe },
 	{ .name = "elsewhere",
 	  .title = "freed in another thread",
 	  .todo = "free where it was allocated, or hand over in batches",
 	  .may = elsewhere_may,
-	  .holds = elsewhere_holds,
-	  .say = elsewhere_say },
+	  .holds = elsewhere_applies,
+	  .say = elsewhere_describe },
 };
 const size_t rule_count = ARRAY_SIZE(rule_rows);

@@ -195,10 +195,10 @@ static bool tell_tags_apart(struct comparing *x, size_t *ret_count)
 }
 
 static int select_each(struct comparing *x, struct locations *locations, const struct query *alone,
-		       struct ask ask, struct error *error)
+		       struct view_defaults defaults, struct error *error)
 {
 	for (size_t i = 0; i < x->c->before_count + x->c->after_count; i++) {
-		if (selection_make(&x->parts[i], profile_of(x->c, i), locations, alone, ask,
+		if (selection_make(&x->parts[i], profile_of(x->c, i), locations, alone, defaults,
 				   error) < 0)
 			return -1;
 		x->part_count++;
@@ -215,7 +215,7 @@ static void release_parts(struct comparing *x)
 
 /* If the peak is unknown in any run, all runs are compared at the end. */
 static int select_parts(struct comparing *x, struct locations *locations, const struct query *query,
-			struct ask ask, struct error *error)
+			struct view_defaults defaults, struct error *error)
 {
 	struct query alone = *query;
 	size_t at_end = 0;
@@ -225,15 +225,15 @@ static int select_parts(struct comparing *x, struct locations *locations, const 
 	x->parts = calloc(x->c->before_count + x->c->after_count, sizeof *x->parts);
 	if (!x->parts)
 		return error_set(error, "out of memory");
-	if (select_each(x, locations, &alone, ask, error) < 0)
+	if (select_each(x, locations, &alone, defaults, error) < 0)
 		return -1;
 	for (size_t i = 0; i < x->part_count; i++)
 		at_end += x->parts[i].end_for_peak;
 	if (at_end == 0 || at_end == x->part_count)
 		return 0;
 	release_parts(x);
-	ask.at = MOMENT_END;
-	if (select_each(x, locations, &alone, ask, error) < 0)
+	defaults.at = MOMENT_END;
+	if (select_each(x, locations, &alone, defaults, error) < 0)
 		return -1;
 	for (size_t i = 0; i < x->part_count; i++)
 		x->parts[i].end_for_peak = true;
@@ -241,19 +241,19 @@ static int select_parts(struct comparing *x, struct locations *locations, const 
 }
 
 int comparison_select(struct selection *selection, struct locations *locations,
-		      const struct query *query, struct ask ask, struct error *error)
+		      const struct query *query, struct view_defaults defaults, struct error *error)
 {
 	const struct comparison *c = query->against;
 	struct comparing x = { .c = c };
 	size_t nodes = 0;
 	int status = -1;
 
-	if ((query->has_cost ? query->cost : ask.cost) == COST_RATE)
+	if ((query->has_cost ? query->cost : defaults.cost) == COST_RATE)
 		return error_set(error,
 				 "rates are over runs of different length: compare --cost calls, "
 				 "with --per if the work differs");
 	locations_match_by_base(locations);
-	if (select_parts(&x, locations, query, ask, error) < 0)
+	if (select_parts(&x, locations, query, defaults, error) < 0)
 		goto done;
 	x.ret = &x.parts[c->before_count];
 	if (!collect(&x) || same_stacks(x.all, x.count, locations, x.node_of) < 0 ||
@@ -338,8 +338,8 @@ static struct compared compare_runs(const struct selection *s, const int64_t *ru
 }
 
 /* Whether sampling may have missed the stack entirely on the side that lacks it. */
-static bool may_be_unseen(const struct selection *s, const struct entry *e,
-			  const struct compared *c)
+static bool may_be_unrecorded(const struct selection *s, const struct entry *e,
+			      const struct compared *c)
 {
 	size_t first = c->before == 0 ? 0 : s->against->before_count;
 	size_t count = c->before == 0 ? s->against->before_count : s->against->after_count;
@@ -361,7 +361,7 @@ struct compared comparison_of(const struct selection *s, const struct entry *e)
 {
 	struct compared ret = compare_runs(s, e->runs, e->variances, &e->m);
 
-	ret.within_noise |= may_be_unseen(s, e, &ret);
+	ret.within_noise |= may_be_unrecorded(s, e, &ret);
 	return ret;
 }
 

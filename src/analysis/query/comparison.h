@@ -30,7 +30,8 @@ struct compared {
 
 /* Replaces selection_make for queries that compare recordings. */
 int comparison_select(struct selection *selection, struct locations *locations,
-		      const struct query *query, struct ask ask, struct error *error);
+		      const struct query *query, struct view_defaults defaults,
+		      struct error *error);
 struct compared comparison_of(const struct selection *selection, const struct entry *entry);
 struct compared comparison_whole(const struct selection *selection);
 
@@ -38,6 +39,7 @@ struct compared comparison_whole(const struct selection *selection);
 struct result *comparison_summary(struct locations *locations, const struct query *query,
 				  struct error *error);
 struct result *comparison_stacks(const char *view, struct locations *locations,
-				 const struct query *query, struct ask ask, struct error *error);
+				 const struct query *query, struct view_defaults defaults,
+				 struct error *error);
 
 #endif

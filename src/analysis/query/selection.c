@@ -97,8 +97,8 @@ static struct location_answer location_answer(struct maker *m, const struct loca
 /* The rules that a stack matches: those of its caller plus those of its innermost frame. */
 struct stack_answer {
 	bool known, suppressed, beyond_runtime, has_frames;
-	uint32_t names;				/* a bit per rule */
-	const struct location *named, *unnamed; /* the innermost owner candidates */
+	uint32_t names; /* a bit per rule */
+	struct owner_search owner;
 };
 
 /* -1 if out of memory. */
@@ -116,12 +116,7 @@ static int ask_stack(struct maker *m, node_id node, const struct stack_answer *c
 		answer.suppressed |= asked.suppressed;
 		answer.beyond_runtime |= asked.beyond_runtime;
 		answer.has_frames = true;
-		if (!location_can_own(location))
-			continue;
-		if (location->nameless)
-			answer.unnamed = location;
-		else
-			answer.named = location;
+		owner_visit(&answer.owner, location);
 	}
 	answer.known = true;
 	*ret = answer;
@@ -193,20 +188,20 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 		return LEFT_OUT;
 	}
 	struct location_chain innermost = locations_of(m->locations, e->process, e->site->node);
-	const struct location *owner = answer->named	 ? answer->named
-				       : answer->unnamed ? answer->unnamed
-				       : innermost.count ? innermost.at[0]
-							 : NULL;
-	uint32_t of_owner = owner ? location_answer(m, owner).owner : 0;
+	const struct location *caller = owner_informative(&answer->owner);
+
+	if (!caller && innermost.count)
+		caller = innermost.at[0];
+	uint32_t of_caller = caller ? location_answer(m, caller).owner : 0;
 
 	for (size_t i = 0; i < f->rules.count; i++) {
 		uint32_t bit = UINT32_C(1) << i;
 		const bool holds[RULE_KINDS] = {
 			[RULE_FOCUS] = answer->names & bit,
 			[RULE_IGNORE] = !(answer->names & bit),
-			[RULE_MODULE] = of_owner & bit,
-			[RULE_NOT_MODULE] = !(of_owner & bit),
-			[RULE_LANGUAGE] = of_owner & bit,
+			[RULE_MODULE] = of_caller & bit,
+			[RULE_NOT_MODULE] = !(of_caller & bit),
+			[RULE_LANGUAGE] = of_caller & bit,
 			[RULE_TAG] = true, /* checked above */
 			[RULE_POOL] = true,
 			[RULE_LABEL] = true,
@@ -236,7 +231,8 @@ static void set_variances(struct measures *m, const struct site_numbers *n)
 	m->variance.frees = (float)estimate_variance(n, VARIANCE_FREES, n->frees);
 	m->variance.temporary = (float)estimate_variance(n, VARIANCE_CALLS, n->temporary_calls);
 	m->variance.max_bytes = (float)estimate_variance(n, VARIANCE_BYTES, n->max_bytes);
-	m->variance.waste_bytes = (float)estimate_variance(n, VARIANCE_WASTE, n->slack_bytes);
+	m->variance.waste_bytes =
+		(float)estimate_variance(n, VARIANCE_WASTE, n->fragmentation_bytes);
 	m->variance.lifetime_ms =
 		(float)estimate_variance(n, VARIANCE_LIFETIME, n->lifetime_ms_sum);
 	m->variance.copied_bytes =
@@ -257,7 +253,7 @@ static void add_numbers(struct measures *m, const struct site_numbers *n)
 		.frees = (int64_t)n->frees,
 		.temporary = (int64_t)n->temporary_calls,
 		.max_bytes = (int64_t)n->max_bytes,
-		.waste_bytes = (int64_t)n->slack_bytes,
+		.waste_bytes = (int64_t)n->fragmentation_bytes,
 		.lifetime_ms = (int64_t)n->lifetime_ms_sum,
 		.copied_bytes = (int64_t)n->reallocs.moved_bytes,
 		.realloc_calls = (int64_t)n->reallocs.calls,
@@ -482,40 +478,40 @@ int selection_check(struct selection *s, const struct query *query, struct error
 }
 
 int selection_make(struct selection *selection, const struct profile *profile,
-		   struct locations *locations, const struct query *query, struct ask ask,
-		   struct error *error)
+		   struct locations *locations, const struct query *query,
+		   struct view_defaults defaults, struct error *error)
 {
 	const struct filters *f = &query->filters;
 	struct moment at = query->at;
 
 	if (query->against)
-		return comparison_select(selection, locations, query, ask, error);
+		return comparison_select(selection, locations, query, defaults, error);
 	struct maker m = { .selection = selection,
 			   .profile = profile,
 			   .locations = locations,
 			   .query = query,
 			   .kinds = query->kinds	? query->kinds
 				    : asks_pools(query) ? KINDS_POOL
-							: ask.kinds,
+							: defaults.kinds,
 			   .by_tag = filters_look_at(f, RULE_TAG) ||
 				     filters_look_at(f, RULE_POOL) ||
 				     filters_look_at(f, RULE_LABEL) };
 	int status = -1;
 
 	*selection = (struct selection){ .profile = profile,
-					 .cost = query->has_cost ? query->cost : ask.cost,
+					 .cost = query->has_cost ? query->cost : defaults.cost,
 					 .duration_ns = profile->duration_ns,
 					 .divisor = 1 };
 	selection->filtered = f->process || filters_are_finer_than_processes(f);
 	if (!at.kind)
-		at.kind = query->has_cost ? MOMENT_END : ask.at;
+		at.kind = query->has_cost ? MOMENT_END : defaults.at;
 	if (!m.kinds)
 		m.kinds = KINDS_HEAP;
 	m.processes = choose_processes(profile, f->process, &selection->arena, error);
 	selection->processes = m.processes;
 	if (!m.processes || check(query, selection, error) < 0 ||
 	    selection_choose_threads(selection, query, m.kinds, error) < 0 ||
-	    selection_choose_known(selection, query, m.kinds, ask, &at, error) < 0 ||
+	    selection_choose_known(selection, query, m.kinds, defaults, &at, error) < 0 ||
 	    resolve_moments(&m, at, error) < 0)
 		goto done;
 	if (cost_rows[selection->cost].of_moment) {

@@ -58,7 +58,7 @@ struct selection {
 };
 
 /* The view's defaults, for queries that leave these open. */
-struct ask {
+struct view_defaults {
 	enum cost_id cost;
 	enum moment_kind at;
 	enum query_kinds kinds;
@@ -73,13 +73,13 @@ bool query_kinds_fit(enum query_kinds kinds, enum profile_kind kind);
 int selection_choose_threads(struct selection *selection, const struct query *query,
 			     enum query_kinds kinds, struct error *error);
 int selection_choose_known(struct selection *selection, const struct query *query,
-			   enum query_kinds kinds, struct ask ask, struct moment *at,
+			   enum query_kinds kinds, struct view_defaults defaults, struct moment *at,
 			   struct error *error);
 
 /* -1 with the error set if the query is invalid, or out of memory. */
 int selection_make(struct selection *selection, const struct profile *profile,
-		   struct locations *locations, const struct query *query, struct ask ask,
-		   struct error *error);
+		   struct locations *locations, const struct query *query,
+		   struct view_defaults defaults, struct error *error);
 void selection_release(struct selection *selection);
 /* Sets `unmatched`. -1 with the error set if filters left nothing and the query requires a match; or out of memory. */
 int selection_check(struct selection *selection, const struct query *query, struct error *error);

@@ -81,14 +81,14 @@ static bool some_passed(const struct selection *s, enum query_kinds kinds)
 
 /* Rejects costs that are unknown for some threads, unless only the view's default asks for them. */
 int selection_choose_known(struct selection *s, const struct query *q, enum query_kinds kinds,
-			   struct ask ask, struct moment *at, struct error *error)
+			   struct view_defaults defaults, struct moment *at, struct error *error)
 {
 	bool of_moment = cost_rows[s->cost].of_moment;
 	bool by_thread = q->has_axis && q->by == AXIS_THREAD && some_passed(s, kinds);
 
 	if (!s->passed && !by_thread)
 		return 0;
-	if (s->passed && (s->cost == COST_LIFETIME || ask.lifetimes))
+	if (s->passed && (s->cost == COST_LIFETIME || defaults.lifetimes))
 		return error_set(error, "how long the blocks of these threads lived is not known: "
 					"others freed some of them, or they freed blocks of "
 					"others; without --thread it is");

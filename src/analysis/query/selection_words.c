@@ -99,19 +99,19 @@ const char *title_of(struct result *result, const char *title)
 	return kept ? kept : "?";
 }
 
-static void say_sum(struct words *w, const struct selection *s, const struct measures *sum)
+static void describe_sum(struct words *w, const struct selection *s, const struct measures *sum)
 {
 	int64_t blocks = cost_of(COST_BLOCKS, sum, s->duration_ns) / s->divisor;
 
 	words_add(w, selection_value(s, sum));
 	if (s->cost == COST_LIVE)
-		words_say(w, blocks == 1 ? " in {} block" : " in {} blocks",
-			  selection_value_of(s, COST_BLOCKS, sum));
+		text_format(w, blocks == 1 ? " in {} block" : " in {} blocks",
+			    selection_value_of(s, COST_BLOCKS, sum));
 }
 
 /* "run.hg  ./server  exact  peak 214.0 MiB at the peak, 9.1 s" */
-static void say_what(struct words *w, struct result *result, const struct profile *profile,
-		     const struct query *query, const struct selection *s)
+static void describe_what(struct words *w, struct result *result, const struct profile *profile,
+			  const struct query *query, const struct selection *s)
 {
 	const char *mode = s->against		    ? "compared"
 			   : profile->process_count ? profile->processes[0].mode
@@ -122,36 +122,36 @@ static void say_what(struct words *w, struct result *result, const struct profil
 	words_text(w, arena_printf(&result->arena, "%s  %.60s  %s  %s ",
 				   s->against ? query->file : path_base(query->file),
 				   profile->command, mode, s->cost_word));
-	say_sum(w, s, heap);
+	describe_sum(w, s, heap);
 	words_text(w, s->at_exit ? " at exit" : arena_printf(&result->arena, " %s", s->moment));
 	if (heap != mapped &&
 	    (selection_cost(s, mapped) || (s->cost == COST_LIVE && mapped->live_blocks))) {
 		words_text(w, "; mappings ");
-		say_sum(w, s, mapped);
+		describe_sum(w, s, mapped);
 	}
 }
 
-static void say_hidden(struct words *w, struct result *result, const struct query *query,
-		       const struct selection *s)
+static void describe_hidden(struct words *w, struct result *result, const struct query *query,
+			    const struct selection *s)
 {
-	words_say(w, "{} of {}: ", selection_value(s, &s->sum), selection_value(s, &s->whole));
+	text_format(w, "{} of {}: ", selection_value(s, &s->sum), selection_value(s, &s->whole));
 	words_text(w, filters_text(&query->filters, &result->arena));
 	if (s->suppressed_count) {
-		words_say(w, "; suppressed {} in ", selection_value(s, &s->suppressed));
+		text_format(w, "; suppressed {} in ", selection_value(s, &s->suppressed));
 		words_count(w, s->suppressed_count, " site", " sites");
 	}
 }
 
-void selection_say(struct sentences *sentences, const struct query *query,
-		   const struct selection *s)
+void selection_describe(struct sentences *sentences, const struct query *query,
+			const struct selection *s)
 {
 	struct words what = { 0 }, hidden = { 0 };
 
-	say_what(&what, sentences->result, s->profile, query, s);
+	describe_what(&what, sentences->result, s->profile, query, s);
 	sentences_add(sentences, NULL, &what, NULL);
 	if (!s->filtered)
 		return;
-	say_hidden(&hidden, sentences->result, query, s);
+	describe_hidden(&hidden, sentences->result, query, s);
 	sentences_add(sentences, "shown", &hidden, NULL);
 }
 
@@ -161,7 +161,7 @@ bool selection_headline(struct result *result, const struct profile *profile,
 	struct sentences sentences = { .result = result };
 
 	(void)profile;
-	selection_say(&sentences, query, s);
+	selection_describe(&sentences, query, s);
 	return sentences_end(&sentences);
 }
 

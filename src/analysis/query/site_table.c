@@ -297,7 +297,7 @@ static struct result_column *title_columns(const struct table_maker *m,
 }
 
 /* "... 118 more sites with 2.1 MiB, 1.0 % of peak (--limit N shows more)" */
-static bool say_left_out(struct table_maker *m)
+static bool describe_left_out(struct table_maker *m)
 {
 	const struct selection *s = &m->selection;
 	struct result *result = m->source.result;
@@ -317,12 +317,12 @@ static bool say_left_out(struct table_maker *m)
 		mapped |= e->site->kind != first;
 	}
 	words_count(&w, s->count - m->rows, " more site with ", " more sites with ");
-	words_say(&w, "{}, {}", selection_value(s, &sums[first]),
-		  value_percent(selection_magnitude(s, &sums[first]), m->source.whole[first]));
+	text_format(&w, "{}, {}", selection_value(s, &sums[first]),
+		    value_percent(selection_magnitude(s, &sums[first]), m->source.whole[first]));
 	words_text(&w, s->filtered ? " of what is shown"
 				   : arena_printf(&result->arena, " of %s", s->cost_word));
 	if (mapped && selection_cost(s, &sums[PROFILE_MMAP]))
-		words_say(&w, "; of mappings {}", selection_value(s, &sums[PROFILE_MMAP]));
+		text_format(&w, "; of mappings {}", selection_value(s, &sums[PROFILE_MMAP]));
 	words_text(&w, limited ? " (--limit N shows more)" : " (--threshold P shows more)");
 	result->table.left_out = words_take(&w, &result->arena, &result->table.left_out_count);
 	return result->table.left_out != NULL;
@@ -349,7 +349,7 @@ static bool fill_table(struct table_maker *m)
 					       .column_count = m->columns,
 					       .values = values,
 					       .row_count = m->rows };
-	return result->table.columns && say_left_out(m);
+	return result->table.columns && describe_left_out(m);
 }
 
 static bool say(struct table_maker *m, struct locations *locations)
@@ -357,7 +357,7 @@ static bool say(struct table_maker *m, struct locations *locations)
 	struct result *result = m->source.result;
 	struct sentences sentences = { .result = result };
 
-	selection_say(&sentences, m->query, &m->selection);
+	selection_describe(&sentences, m->query, &m->selection);
 	if (m->view->say)
 		m->view->say(&sentences, &m->selection);
 	return sentences_end(&sentences) &&
@@ -425,7 +425,7 @@ struct result *site_view_run(const char *name, const struct site_view *view,
 			     const struct query *query, struct error *error)
 {
 	if (query->against)
-		return comparison_stacks(name, locations, query, view->ask, error);
+		return comparison_stacks(name, locations, query, view->defaults, error);
 
 	struct table_maker m = { .view = view,
 				 .query = query,
@@ -436,7 +436,7 @@ struct result *site_view_run(const char *name, const struct site_view *view,
 			  name, axis_rows[query->by].name);
 		return NULL;
 	}
-	if (selection_make(&m.selection, profile, locations, query, view->ask, error) < 0)
+	if (selection_make(&m.selection, profile, locations, query, view->defaults, error) < 0)
 		return NULL;
 	m.source.result = result_begin(name, profile, query, SELECTION_FIELDS + 2);
 	bool done = make(&m, locations);

@@ -52,10 +52,10 @@
 	X(SITE_MAX_EXACT, { "max_exact", NULL, UNIT_FLAG }, FROM_BOOL,                                 \
 	  offsetof(struct site_numbers, max_exact), VARIANCE_NONE)                                     \
 	X(SITE_WASTE_BYTES, { "internal_fragmentation_bytes", "WASTE", UNIT_BYTES },                   \
-	  NUMBER(slack_bytes, WASTE))                                                                  \
+	  NUMBER(fragmentation_bytes, WASTE))                                                          \
 	X(SITE_LEAKED_WASTE_BYTES,                                                                     \
 	  { "not_freed_internal_fragmentation_bytes", "WASTE", UNIT_BYTES },                           \
-	  NUMBER(live_slack_bytes, LIVE_WASTE))                                                        \
+	  NUMBER(live_fragmentation_bytes, LIVE_WASTE))                                                \
 	X(SITE_LEAKED_MEAN_BYTES, { "mean_not_freed_bytes", "MEAN SIZE", UNIT_BYTES })                 \
 	X(SITE_LIFETIME_NS, { "lifetime_ns", "LIFETIME", UNIT_NS })                                    \
 	X(SITE_MEAN_LIFETIME_NS, { "mean_lifetime_ns", "MEAN LIFE", UNIT_NS })                         \
@@ -87,7 +87,7 @@
 enum site_column { SITE_COLUMN_TABLE(COLUMN_ID) SITE_COLUMNS };
 
 struct site_view {
-	struct ask ask;
+	struct view_defaults defaults;
 	/* The columns that text output shows after the cost and its share; terminated by SITE_COLUMNS. */
 	const enum site_column *columns;
 	/* Which sites the view includes; NULL: all. */

@@ -163,7 +163,7 @@ static bool add_sizes(group_vector *groups, const struct profile_process *p, sit
 		group.m.total_bytes = (int64_t)MIN(bytes, (uint64_t)INT64_MAX);
 		if (count == 1 && bar.low == bar.high) {
 			group.waste_calls = bar.count;
-			group.waste_bytes = counters.numbers.slack_bytes;
+			group.waste_bytes = counters.numbers.fragmentation_bytes;
 		}
 		if (counters.numbers.samples && bar.count)
 			set_variances(&group, bar.variance / (double)bar.count);

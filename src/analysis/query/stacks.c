@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks in results: the frames, and the one frame that labels the stack in a sentence.
+ * Stacks in results: the frames, and the label of a stack in a sentence: its owner, and what that called to allocate.
  *
  * No frame is ever omitted from a stack. Only the label skips runtime frames, recognized by the
  * prefix of their names: internals of containers and allocators, libc and the loader.
@@ -17,7 +17,7 @@
 #include "util/files.h"
 #include "util/utf8.h"
 
-enum { LABEL_MAX_BYTES = 56 };
+enum { LABEL_MAX_BYTES = 56, VIA_MAX_BYTES = 24 };
 
 bool stack_value(struct result *result, struct locations *locations,
 		 const struct profile_process *process, node_id node, struct result_value *ret)
@@ -170,14 +170,25 @@ static const char *const modules[] = {
 	"libgcc_s.so", "ld-linux", "ld-musl",	   "libheapgauge.so",
 };
 
+/* The span ends at the parameters, but the text after it is still NUL-terminated. */
+static const char *bare_name(const struct result_frame *f)
+{
+	return (const char *)name_qualified(f->full).data;
+}
+
+bool is_wrapper_name(const struct result_frame *f)
+{
+	const char *name = bare_name(f);
+
+	return is_of_sqlite(name) || begins_with_any(name, wrappers, ARRAY_SIZE(wrappers));
+}
+
 bool is_runtime_frame(const struct result_frame *f)
 {
-	/* The span ends at the parameters, but the text after it is still NUL-terminated. */
-	const char *name = (const char *)name_qualified(f->full).data;
+	const char *name = bare_name(f);
 
-	return is_builtin_method(name) || is_allocator_method(name) || is_of_sqlite(name) ||
+	return is_builtin_method(name) || is_allocator_method(name) || is_wrapper_name(f) ||
 	       begins_with_any(name, runtimes, ARRAY_SIZE(runtimes)) ||
-	       begins_with_any(name, wrappers, ARRAY_SIZE(wrappers)) ||
 	       begins_with_any(path_base(f->module), modules, ARRAY_SIZE(modules));
 }
 
@@ -186,21 +197,17 @@ bool is_nameless(const struct result_frame *f)
 	return f->full[0] == '[' || strstr(f->full, "+0x") || f->full[0] == '0';
 }
 
-/* The length of the shown part of a name, cut between characters. */
-static size_t label_bytes(struct span name)
+/* Returns the end of a name, which tells more than its namespaces, cut between characters. */
+static struct span name_tail(struct span name, size_t most)
 {
 	size_t at = 0;
 
-	while (at < name.size) {
+	while (name.size - at > most) {
 		size_t step = utf8_sequence(span_of(name.data + at, name.size - at));
 
-		if (step == 0)
-			step = 1;
-		if (at + step > LABEL_MAX_BYTES)
-			break;
-		at += step;
+		at += step ? step : 1;
 	}
-	return at;
+	return span_of(name.data + at, name.size - at);
 }
 
 const char *location_label(struct result *result, const struct location *location)
@@ -211,16 +218,33 @@ const char *location_label(struct result *result, const struct location *locatio
 	bool nameless = is_nameless(f);
 	struct span name =
 		nameless ? span_of(f->function, strlen(f->function)) : name_qualified(f->function);
-	int bytes = (int)label_bytes(name);
-	const char *text = (const char *)name.data, *cut = (size_t)bytes < name.size ? "..." : "";
+	struct span tail = name_tail(name, LABEL_MAX_BYTES);
+	int bytes = (int)tail.size;
+	const char *text = (const char *)tail.data, *cut = tail.size < name.size ? "..." : "";
 
 	if (f->file && f->line)
-		return arena_printf(&result->arena, "%.*s%s (%s:%u)", bytes, text, cut,
+		return arena_printf(&result->arena, "%s%.*s (%s:%u)", cut, bytes, text,
 				    path_base(f->file), f->line);
 	if (!nameless && f->module[0])
-		return arena_printf(&result->arena, "%.*s%s (%s)", bytes, text, cut,
+		return arena_printf(&result->arena, "%s%.*s (%s)", cut, bytes, text,
 				    path_base(f->module));
-	return arena_printf(&result->arena, "%.*s%s", bytes, text, cut);
+	return arena_printf(&result->arena, "%s%.*s", cut, bytes, text);
+}
+
+/* "parse (main.c:12) via xmalloc" */
+static const char *label_via(struct result *result, const char *label, const struct location *via)
+{
+	if (!label || !via)
+		return label;
+	const struct result_frame *f = &via->frame;
+	const char *module = path_base(f->module);
+	struct span name =
+		via->nameless ? span_of(module, strlen(module)) : name_qualified(f->function);
+	struct span tail = name_tail(name, VIA_MAX_BYTES);
+
+	return arena_printf(&result->arena, "%s via %s%.*s", label,
+			    tail.size < name.size ? "..." : "", (int)tail.size,
+			    (const char *)tail.data);
 }
 
 const struct location *stack_owner(struct locations *locations,
@@ -242,17 +266,21 @@ const char *stack_label(struct result *result, struct locations *locations,
 
 	if (locations_stack(locations, process, node, &scratch, &stack) < 0)
 		return NULL;
-	return location_label(result, locations_owner(stack));
+	const struct location *owner = locations_owner(stack);
+
+	return label_via(result, location_label(result, owner), locations_via(stack, owner));
 }
 
 int top_live(struct result *result, const struct profile *profile, struct locations *locations,
 	     struct result_value *ret_label, struct result_value *ret_bytes, struct error *error)
 {
-	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END, .kinds = KINDS_HEAP };
+	const struct view_defaults defaults = { .cost = COST_LIVE,
+						.at = MOMENT_END,
+						.kinds = KINDS_HEAP };
 	const struct query query = { 0 };
 	struct selection selection;
 
-	if (selection_make(&selection, profile, locations, &query, ask, error) < 0)
+	if (selection_make(&selection, profile, locations, &query, defaults, error) < 0)
 		return -1;
 	selection_sort(&selection, 1);
 	const struct entry *top = selection.count ? &selection.entries[0] : NULL;

@@ -342,7 +342,7 @@ void words_time(struct words *words, const struct profile_process *process, uint
 		words_text(words, " within the first tick");
 		return;
 	}
-	words_say(words, " at {}", value_ns(saturating_add(process->started_offset_ns, at_ns)));
+	text_format(words, " at {}", value_ns(saturating_add(process->started_offset_ns, at_ns)));
 }
 
 /* Copies the text and replaces each {} with the next value. Returns the number of values written; 0 if out of memory. */

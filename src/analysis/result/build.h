@@ -103,8 +103,8 @@ bool selection_headline(struct result *result, const struct profile *profile,
 			const struct query *query, const struct selection *selection);
 /* The same line, as the first of several sentences. */
 struct sentences;
-void selection_say(struct sentences *sentences, const struct query *query,
-		   const struct selection *selection);
+void selection_describe(struct sentences *sentences, const struct query *query,
+			const struct selection *selection);
 /* The notes of the profile, of missing names, and of a cost that is not additive. */
 bool selection_notes(struct result *result, const struct profile *profile,
 		     struct locations *locations, const struct selection *selection);
@@ -124,7 +124,7 @@ struct word {
 void words_add(struct words *words, struct result_value value);
 void words_text(struct words *words, const char *text);
 /* "{} in {} blocks", followed by one value for each {}. The text must live until words_take. */
-#define words_say(words, text, ...)                                                                \
+#define text_format(words, text, ...)                                                              \
 	words_fill((words), (text), (const struct result_value[]){ __VA_ARGS__ },                  \
 		   sizeof((const struct result_value[]){ __VA_ARGS__ }) /                          \
 			   sizeof(struct result_value))

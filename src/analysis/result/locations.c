@@ -12,6 +12,7 @@
 
 #include "analysis/result/runtime_frames.h"
 #include "base/compiler.h"
+#include "model/own_code.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/intern.h"
@@ -32,7 +33,11 @@ struct group_table {
 struct process_locations {
 	const struct profile_process *process;
 	struct location_chain *chains; /* by frame id; `at` is NULL before the first use */
+	bool *calls_malloc_for_others; /* by frame id: the function is an allocation wrapper */
 };
+
+/* A function that calls malloc directly is a wrapper if at least so many places call it and ask for so many sizes. */
+enum { WRAPPER_CALLERS = 8, WRAPPER_SIZES = 4 };
 
 struct locations {
 	struct arena arena;
@@ -124,7 +129,9 @@ static bool number_location(struct locations *locations, struct location *p)
 		file ? (struct location_group){ NULL, file, NULL, 0 }
 		     : (struct location_group){ NULL, NULL, module, 0 };
 
-	p->runtime_frame = p->frame.runtime_frame = is_runtime_frame(f);
+	p->wrapper |= is_wrapper_name(f);
+	p->runtime_frame = is_runtime_frame(f);
+	p->frame.runtime_frame = p->runtime_frame || p->wrapper;
 	p->nameless = is_nameless(f);
 	return module && (file || !f->file) &&
 	       group_number(&tables[AXIS_FUNCTION], function, p, &p->function) &&
@@ -134,10 +141,22 @@ static bool number_location(struct locations *locations, struct location *p)
 			    p, &p->module);
 }
 
+static bool is_own(const struct profile_process *process, const struct named_frame *f)
+{
+	const struct own_frame frame = { .function = f->full ? f->full : f->function,
+					 .file = f->file,
+					 .module = f->module,
+					 .language = f->language,
+					 .exe = process->exe };
+
+	return process->own && own_rule_covers(process->own, &frame);
+}
+
 static struct location_chain make_chain(struct locations *locations,
-					const struct profile_process *process,
+					const struct process_locations *known,
 					struct profile_frame frame)
 {
+	const struct profile_process *process = known->process;
 	const struct location_chain nothing = { NULL, 0 };
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	struct named_stack named;
@@ -166,11 +185,81 @@ static struct location_chain make_chain(struct locations *locations,
 			.address_exact = f->address_exact,
 		};
 		list[i].arguments = f->arguments;
+		list[i].own = list[i].frame.own = is_own(process, f);
+		/* The function itself, not what was inlined into it. */
+		list[i].wrapper = i + 1 == named.count && frame.mark == MARK_NONE &&
+				  known->calls_malloc_for_others[frame.id.v];
 		if (!number_location(locations, &list[i]))
 			return nothing;
 		pointers[i] = &list[i];
 	}
 	return (struct location_chain){ pointers, named.count };
+}
+
+/* A caller of a function that calls malloc. */
+struct malloc_call {
+	uint32_t frame, caller;
+	uint64_t size; /* mean */
+};
+
+static int compare_calls(const void *left, const void *right)
+{
+	const struct malloc_call *a = left, *b = right;
+
+	if (a->frame != b->frame)
+		return a->frame < b->frame ? -1 : 1;
+	if (a->caller != b->caller)
+		return a->caller < b->caller ? -1 : 1;
+	return a->size < b->size ? -1 : a->size > b->size;
+}
+
+static bool is_wrapper(const struct malloc_call *calls, size_t count)
+{
+	uint64_t sizes[WRAPPER_SIZES];
+	size_t callers = 0, known = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t same = 0;
+
+		callers += i == 0 || calls[i].caller != calls[i - 1].caller;
+		while (same < known && sizes[same] != calls[i].size)
+			same++;
+		if (same == known && known < WRAPPER_SIZES)
+			sizes[known++] = calls[i].size;
+	}
+	return callers >= WRAPPER_CALLERS && known >= WRAPPER_SIZES;
+}
+
+/* Recognizes wrappers without names: by the frames that called malloc, and by their callers. A constructor, which many
+ * call too, always asks for one size. */
+static bool find_wrappers(struct process_locations *known)
+{
+	const struct profile_process *p = known->process;
+	AUTO_FREE struct malloc_call *calls = calloc(p->site_count + 1, sizeof *calls);
+	size_t count = 0;
+
+	if (!calls)
+		return false;
+	for (size_t i = 0; i < p->site_count; i++) {
+		const struct profile_site *site = &p->sites[i];
+		struct profile_node leaf = profile_node(p, site->node), caller;
+
+		if (site->kind != PROFILE_HEAP || !site->node.v || !leaf.parent.v)
+			continue;
+		caller = profile_node(p, leaf.parent);
+		if (leaf.frame.mark == MARK_NONE && caller.frame.mark == MARK_NONE &&
+		    site->numbers.calls > 0)
+			calls[count++] =
+				(struct malloc_call){ leaf.frame.id.v, caller.frame.id.v,
+						      site->numbers.bytes / site->numbers.calls };
+	}
+	qsort(calls, count, sizeof *calls, compare_calls);
+	for (size_t i = 0, next; i < count; i = next) {
+		for (next = i + 1; next < count && calls[next].frame == calls[i].frame;)
+			next++;
+		known->calls_malloc_for_others[calls[i].frame] = is_wrapper(&calls[i], next - i);
+	}
+	return true;
 }
 
 static struct process_locations *locations_process(struct locations *locations,
@@ -187,9 +276,11 @@ static struct process_locations *locations_process(struct locations *locations,
 	struct process_locations added = {
 		.process = p,
 		.chains = ARENA_ARRAY(&locations->arena, struct location_chain, p->frame_count),
+		.calls_malloc_for_others = ARENA_ARRAY(&locations->arena, bool, p->frame_count),
 	};
 
-	if (!added.chains || !vector_push(&locations->processes, added))
+	if (!added.chains || !added.calls_malloc_for_others || !find_wrappers(&added) ||
+	    !vector_push(&locations->processes, added))
 		return NULL;
 	locations->last = locations->processes.count - 1;
 	return &locations->processes.at[locations->last];
@@ -207,7 +298,7 @@ struct location_chain locations_of(struct locations *locations,
 							      : &locations->marks[frame.mark];
 
 	if (!kept->at)
-		*kept = make_chain(locations, process, frame);
+		*kept = make_chain(locations, known, frame);
 	return *kept;
 }
 
@@ -237,28 +328,76 @@ int locations_stack(struct locations *locations, const struct profile_process *p
 	return 0;
 }
 
-bool location_can_own(const struct location *location)
+/* A frame without a name is not skipped, except for one with a name in the same module. */
+static const struct location *inner(const struct location *before, const struct location *now)
 {
-	return location->frame.function[0] != '[' && !location->runtime_frame;
+	bool has_better =
+		now->nameless && before && !before->nameless && before->module == now->module;
+
+	return has_better ? before : now;
+}
+
+void owner_visit(struct owner_search *search, const struct location *location)
+{
+	if (location->frame.function[0] == '[' || location->runtime_frame)
+		return;
+	search->any = inner(search->any, location);
+	if (location->wrapper)
+		return;
+	search->informative = inner(search->informative, location);
+	if (location->own && !location->nameless)
+		search->own = location;
+}
+
+const struct location *owner_informative(const struct owner_search *search)
+{
+	return search->informative ? search->informative : search->any;
+}
+
+const struct location *owner_found(const struct owner_search *search)
+{
+	return search->own ? search->own : owner_informative(search);
+}
+
+static struct owner_search search_stack(struct location_chain stack)
+{
+	struct owner_search search = { 0 };
+
+	for (size_t i = stack.count; i > 0; i--)
+		owner_visit(&search, stack.at[i - 1]);
+	if (!search.any && stack.count)
+		search.any = stack.at[0];
+	return search;
 }
 
 const struct location *locations_owner(struct location_chain stack)
 {
-	const struct location *unnamed = NULL;
+	const struct owner_search search = search_stack(stack);
 
-	for (size_t i = 0; i < stack.count; i++) {
-		const struct location *p = stack.at[i];
+	return owner_found(&search);
+}
 
-		if (!location_can_own(p))
-			continue;
-		if (!p->nameless)
-			return p;
-		if (!unnamed)
-			unnamed = p;
+const struct location *locations_informative(struct location_chain stack)
+{
+	const struct owner_search search = search_stack(stack);
+
+	return owner_informative(&search);
+}
+
+const struct location *locations_via(struct location_chain stack, const struct location *owner)
+{
+	size_t at = 0;
+
+	while (at < stack.count && stack.at[at] != owner)
+		at++;
+	for (; at > 0 && at <= stack.count; at--) {
+		const struct location *callee = stack.at[at - 1];
+
+		if (callee != owner && callee->frame.function[0] != '[' &&
+		    (callee->wrapper || !callee->runtime_frame))
+			return callee;
 	}
-	if (unnamed)
-		return unnamed;
-	return stack.count ? stack.at[0] : NULL;
+	return NULL;
 }
 
 uint32_t location_key(const struct location *location, enum axis_id axis)

@@ -6,8 +6,9 @@
  * lines, files and modules have dense numbers, so views can sum into arrays; equal names have equal
  * numbers across processes and profiles. Not thread-safe.
  *
- * The owner of a stack is the innermost informative frame: one outside libc, the language runtime and
- * its containers.
+ * The owner of a stack is the frame to blame for it: the innermost one of the project's own code (model/own_code.h); if
+ * there is none, the innermost informative one. Frames of libc, of the language's runtime and containers, and allocation
+ * wrappers such as xmalloc are neither.
  */
 #ifndef ANALYSIS_RESULT_PLACES_H
 #define ANALYSIS_RESULT_PLACES_H
@@ -21,7 +22,9 @@ struct location {
 	struct result_frame frame; /* frame.id is the location's number, counted from 0 */
 	const char *arguments;	   /* see model/names.h; NULL: none */
 	uint32_t function, line, file, module;
-	bool runtime_frame; /* libc, runtimes, containers */
+	bool runtime_frame; /* libc, runtimes, containers, wrappers with a known name */
+	bool wrapper;	    /* of malloc, by its name or its callers */
+	bool own;	    /* the project's own code */
 	bool nameless;	    /* a sentinel frame, or module+offset */
 };
 
@@ -49,10 +52,21 @@ struct location_chain locations_of(struct locations *locations,
 int locations_stack(struct locations *locations, const struct profile_process *process,
 		    node_id node, struct arena *arena, struct location_chain *ret);
 
-/* Whether the location can own a stack; the owner is the innermost one with a name. */
-bool location_can_own(const struct location *location);
+/* Finds the owner of a stack whose locations are visited from the outermost to the innermost. */
+struct owner_search {
+	const struct location *own, *informative, *any; /* the innermost of each */
+};
+void owner_visit(struct owner_search *search, const struct location *location);
+/* The owner, and the innermost informative frame, whoever's code it is: the function that allocates. NULL: none. */
+const struct location *owner_found(const struct owner_search *search);
+const struct location *owner_informative(const struct owner_search *search);
+
 /* Returns the owner of a stack; its innermost location if no frame qualifies; NULL for the empty stack. */
 const struct location *locations_owner(struct location_chain stack);
+/* Returns the innermost informative location; the innermost if there is none; NULL for the empty stack. */
+const struct location *locations_informative(struct location_chain stack);
+/* Returns what the owner called to allocate, if that is a wrapper or a library; NULL: it allocated itself. */
+const struct location *locations_via(struct location_chain stack, const struct location *owner);
 
 /* The location's number on an axis of frames. */
 uint32_t location_key(const struct location *location, enum axis_id axis);

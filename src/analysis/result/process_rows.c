@@ -82,7 +82,7 @@ static bool memory_value(struct result *result, const struct profile_process *p,
 	} sources[] = {
 		{ "at_ns", UNIT_NS, offsetof(struct profile_memory, at_ns), VARIANCE_NONE },
 		MEMORY(live_bytes, BYTES),
-		NAMED_MEMORY("internal_fragmentation_bytes", slack_bytes, LIVE_WASTE),
+		NAMED_MEMORY("internal_fragmentation_bytes", fragmentation_bytes, LIVE_WASTE),
 		NAMED_MEMORY("mmap_live_bytes", map_live_bytes, NONE),
 		MEMORY(rss_bytes, NONE),
 		MEMORY(swap_bytes, NONE),

@@ -9,6 +9,8 @@
 
 /* Frames between the program and its memory (libc, allocators, containers), and start-up code. */
 bool is_runtime_frame(const struct result_frame *frame);
+/* An allocation wrapper with a known name; also a runtime frame. */
+bool is_wrapper_name(const struct result_frame *frame);
 /* A sentinel frame in brackets, or a location without a name. */
 bool is_nameless(const struct result_frame *frame);
 

@@ -47,6 +47,7 @@ const struct cost_word cost_words[] = {
 
 const struct axis_row axis_rows[AXIS_COUNT + 1] = {
 	[AXIS_SITE] = { "site", "a whole stack", "sites", "SITE", false },
+	[AXIS_OWN] = { "own", "the line of the project's own code", "owners", "OWN CODE", false },
 	[AXIS_FUNCTION] = { "function", "a function, including inlined ones", "functions",
 			    "FUNCTION", true },
 	[AXIS_LINE] = { "line", "a line of the source", "lines", "LINE", true },

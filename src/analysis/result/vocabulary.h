@@ -97,6 +97,7 @@ const char *cost_unit_name(enum cost_id cost);
 
 enum axis_id {
 	AXIS_SITE,
+	AXIS_OWN,
 	AXIS_FUNCTION,
 	AXIS_LINE,
 	AXIS_FILE,

@@ -40,7 +40,7 @@ static bool evidence_value(struct result *result, const struct tally *t, struct 
 		{ "frees", value_part(UNIT_COUNT, n->frees, VARIANCE_FREES, n) },
 		{ "temporary_calls", value_part(UNIT_COUNT, t->temporary, VARIANCE_CALLS, n) },
 		{ "internal_fragmentation_bytes",
-		  value_part(UNIT_BYTES, t->slack_bytes, VARIANCE_WASTE, n) },
+		  value_part(UNIT_BYTES, t->fragmentation_bytes, VARIANCE_WASTE, n) },
 		{ "peak_bytes", value_part(UNIT_BYTES, n->peak_bytes, VARIANCE_PEAK_BYTES, n) },
 		{ "peak_blocks", value_part(UNIT_COUNT, n->peak_blocks, VARIANCE_PEAK_BLOCKS, n) },
 		{ "not_freed_bytes",
@@ -97,7 +97,7 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 }
 
 /* "saves 2.1 GiB of copying, 45,120 calls" */
-static void say_saving(struct words *w, const struct result_value *row)
+static void describe_saving(struct words *w, const struct result_value *row)
 {
 	static const struct {
 		enum advice_column column;
@@ -117,32 +117,32 @@ static void say_saving(struct words *w, const struct result_value *row)
 		if (!row[parts[i].column].number)
 			continue;
 		words_text(w, before);
-		words_say(w, parts[i].words, row[parts[i].column]);
+		text_format(w, parts[i].words, row[parts[i].column]);
 		before = ", ";
 	}
 }
 
-static void say_finding(struct sentences *s, const struct finding *f,
-			const struct result_value *row)
+static void describe_finding(struct sentences *s, const struct finding *f,
+			     const struct result_value *row)
 {
 	struct words saving = { 0 }, where = { 0 }, evidence = { 0 }, todo = { 0 };
 
-	say_saving(&saving, row);
+	describe_saving(&saving, row);
 	words_text(&where, location_label(s->result, f->owner));
 	if (f->tally.processes > 1) {
 		words_text(&where, " in ");
 		words_count(&where, f->tally.processes, " process", " processes");
 	}
 	sentences_add(s, f->rule->name, &saving, &where);
-	words_say(&evidence, "{}: ", value_text(f->rule->title));
+	text_format(&evidence, "{}: ", value_text(f->rule->title));
 	f->rule->say(&evidence, f->of, &f->tally);
 	sentences_add(s, "", &evidence, NULL);
-	words_say(&todo, "-> {}", value_text(f->rule->todo));
+	text_format(&todo, "-> {}", value_text(f->rule->todo));
 	sentences_add(s, "", &todo, NULL);
 }
 
-static bool say_all(struct result *result, const struct profile *profile,
-		    const struct findings *findings, size_t shown)
+static bool describe_all(struct result *result, const struct profile *profile,
+			 const struct findings *findings, size_t shown)
 {
 	struct sentences s = { .result = result };
 	struct words w = { 0 };
@@ -154,7 +154,7 @@ static bool say_all(struct result *result, const struct profile *profile,
 		words_text(&w, "no findings: no rule matches this recording");
 	sentences_add(&s, NULL, &w, NULL);
 	for (size_t i = 0; i < shown; i++)
-		say_finding(&s, &findings->at[i], &result->table.values[i * ADVICE_COLUMNS]);
+		describe_finding(&s, &findings->at[i], &result->table.values[i * ADVICE_COLUMNS]);
 	if (shown < findings->count) {
 		struct words more = { 0 };
 
@@ -172,7 +172,7 @@ static bool fill(struct maker *m, const struct profile *profile, size_t limit)
 	if (!result_fill(m->result, "findings", columns, ADVICE_COLUMNS, rows, fill_row, m))
 		return false;
 	m->result->table.machines_only = true;
-	return say_all(m->result, profile, &m->findings, rows);
+	return describe_all(m->result, profile, &m->findings, rows);
 }
 
 static int check(const struct query *query, struct error *error)
@@ -191,12 +191,12 @@ static int check(const struct query *query, struct error *error)
 struct result *analyse_advice(const struct profile *profile, struct locations *locations,
 			      const struct query *query, struct error *error)
 {
-	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_PEAK };
+	const struct view_defaults defaults = { .cost = COST_LIVE, .at = MOMENT_PEAK };
 	struct selection selection;
 	struct maker m = { .locations = locations };
 
 	if (check(query, error) < 0 ||
-	    selection_make(&selection, profile, locations, query, ask, error) < 0)
+	    selection_make(&selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
 	m.result = result_begin("advice", profile, query, 1);
 	bool done = m.result && findings_make(&m.findings, &selection, locations) == 0 &&

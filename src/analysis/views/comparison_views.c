@@ -50,16 +50,18 @@ static void words_compared(struct words *w, const struct selection *s, struct co
 {
 	enum result_unit plain = cost_unit(s->cost, false), change = cost_unit(s->cost, true);
 
-	words_say(w, "{} ({} -> {})", of_unit(change, c.change, c.change_error),
-		  of_unit(plain, c.before, c.before_error), of_unit(plain, c.after, c.after_error));
+	text_format(w, "{} ({} -> {})", of_unit(change, c.change, c.change_error),
+		    of_unit(plain, c.before, c.before_error),
+		    of_unit(plain, c.after, c.after_error));
 	if (c.within_spread)
-		words_say(w, ", within the spread of the runs, {}", of_unit(plain, c.spread, 0));
+		text_format(w, ", within the spread of the runs, {}", of_unit(plain, c.spread, 0));
 	if (c.within_noise)
 		words_text(w, ", within the noise of sampling");
 }
 
-static bool say_question(struct sentences *sentences, size_t i, struct locations *locations,
-			 const struct query *query, struct result_value *row, struct error *error)
+static bool describe_question(struct sentences *sentences, size_t i, struct locations *locations,
+			      const struct query *query, struct result_value *row,
+			      struct error *error)
 {
 	struct query q = *query;
 	struct selection s;
@@ -69,8 +71,8 @@ static bool say_question(struct sentences *sentences, size_t i, struct locations
 	q.cost = questions[i].cost;
 	q.at = (struct moment){ .kind = questions[i].at };
 	q.minus = (struct moment){ 0 };
-	if (selection_make(&s, query->against->after[0], locations, &q, (struct ask){ 0 }, error) <
-	    0)
+	if (selection_make(&s, query->against->after[0], locations, &q, (struct view_defaults){ 0 },
+			   error) < 0)
 		return false;
 	struct compared c = comparison_whole(&s);
 
@@ -117,8 +119,8 @@ struct result *comparison_summary(struct locations *locations, const struct quer
 	sentences_add(&sentences, NULL, &headline, NULL);
 	done = values != NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(questions) && done; i++)
-		done = say_question(&sentences, i, locations, query, &values[i * SUMMARY_COLUMNS],
-				    error);
+		done = describe_question(&sentences, i, locations, query,
+					 &values[i * SUMMARY_COLUMNS], error);
 	result->table = (struct result_table){ .name = "changes",
 					       .shape = RESULT_TABLE,
 					       .columns = columns,
@@ -202,7 +204,7 @@ static void keep_changed(struct selection *s)
 		qsort_r(s->entries, kept, sizeof *s->entries, compare_changes, s);
 }
 
-static bool say_left_out(struct result *result, const struct selection *s, size_t shown)
+static bool describe_left_out(struct result *result, const struct selection *s, size_t shown)
 {
 	struct measures rest = { 0 };
 	struct words w = { 0 };
@@ -210,7 +212,7 @@ static bool say_left_out(struct result *result, const struct selection *s, size_
 	for (size_t i = shown; i < s->count; i++)
 		measures_add(&rest, &s->entries[i].m);
 	words_count(&w, s->count - shown, " more stack: ", " more stacks: ");
-	words_say(&w, "{} (--limit N shows more)", selection_value(s, &rest));
+	text_format(&w, "{} (--limit N shows more)", selection_value(s, &rest));
 	result->table.left_out = words_take(&w, &result->arena, &result->table.left_out_count);
 	return result->table.left_out != NULL;
 }
@@ -235,16 +237,17 @@ static bool fill_stacks(struct stacks *of, size_t limit)
 	size_t rows = MIN(s->count, limit);
 
 	return result_fill(of->result, "stacks", columns, STACK_COLUMNS, rows, fill_row, of) &&
-	       (rows == s->count || say_left_out(of->result, s, rows));
+	       (rows == s->count || describe_left_out(of->result, s, rows));
 }
 
 struct result *comparison_stacks(const char *view, struct locations *locations,
-				 const struct query *query, struct ask ask, struct error *error)
+				 const struct query *query, struct view_defaults defaults,
+				 struct error *error)
 {
 	const struct profile *profile = query->against->after[0];
 	struct stacks of = { .locations = locations };
 
-	if (selection_make(&of.selection, profile, locations, query, ask, error) < 0)
+	if (selection_make(&of.selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
 	of.result = result_begin(view, profile, query, SELECTION_FIELDS);
 	keep_changed(&of.selection);

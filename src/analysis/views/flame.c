@@ -2,7 +2,7 @@
 /*
  * The view `flame`: the call tree for a flame graph, with as many nodes as can be drawn.
  *
- * It is the tree of the view `tree` (heavy_tree.h) with one array per field, because a row of values per node would
+ * It is the tree of the view `tree` (pruned_tree.h) with one array per field, because a row of values per node would
  * be a hundred times as large. The omitted children of a node are one nameless child, so a node's value is always its
  * self plus its children's. In a comparison, unchanged nodes are included too.
  */
@@ -10,7 +10,7 @@
 
 #include "analysis/result/build.h"
 #include "analysis/query/comparison.h"
-#include "analysis/query/heavy_tree.h"
+#include "analysis/query/pruned_tree.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
@@ -20,7 +20,7 @@ enum { BEFORE }; /* index into stack_amount.also */
 struct flame {
 	const struct query *query;
 	const struct selection *selection;
-	const struct heavy_tree *tree;
+	const struct pruned_tree *tree;
 	/* The result's arrays, being filled. */
 	struct result_frame *names;
 	uint32_t *name_of_key; /* name index + 1; 0: none yet */
@@ -49,7 +49,7 @@ static struct stack_amount amount_of(const struct selection *s, const struct ent
 }
 
 /* Returns the index of the key's name; a name shared by several lines has no line. */
-static int32_t name_of(struct flame *f, const struct heavy_node *n)
+static int32_t name_of(struct flame *f, const struct pruned_node *n)
 {
 	uint32_t known = f->name_of_key[n->key];
 
@@ -88,7 +88,7 @@ static void push(struct flame *f, int32_t name, int32_t parent, const struct sta
 static void visit(void *context, uint32_t node, bool leaves)
 {
 	struct flame *f = context;
-	const struct heavy_node *n = &f->tree->nodes[node];
+	const struct pruned_node *n = &f->tree->nodes[node];
 
 	if (leaves && n->folded_count) {
 		push(f, -1, f->lines[node], &n->folded, n->folded.value, n->folded.variance);
@@ -125,7 +125,7 @@ static bool fill_table(struct flame *f, struct result *r)
 	if (!name_of_key || !lines || !nodes || !f->names || !f->name || !f->parent || !f->value ||
 	    !f->self || (f->selection->against && !f->before))
 		return false;
-	heavy_tree_walk(f->tree, visit, f);
+	pruned_tree_walk(f->tree, visit, f);
 	*nodes = (struct result_nodes){ .names = f->names,
 					.name_count = f->name_count,
 					.name = f->name,
@@ -147,7 +147,7 @@ static bool say(struct flame *f, struct result *r)
 	struct sentences sentences = { .result = r };
 	struct words words = { 0 };
 
-	selection_say(&sentences, f->query, f->selection);
+	selection_describe(&sentences, f->query, f->selection);
 	words_count(&words, r->table.nodes->count, " node for a picture", " nodes for a picture");
 	words_text(&words, ": --format json has them, and --view tree is for people");
 	sentences_add(&sentences, NULL, &words, NULL);
@@ -173,16 +173,17 @@ struct result *analyse_flame(const struct profile *profile, struct locations *lo
 			     const struct query *query, struct error *error)
 {
 	AUTO(selection_release) struct selection selection = { 0 };
-	AUTO(heavy_tree_release) struct heavy_tree tree = { 0 };
+	AUTO(pruned_tree_release) struct pruned_tree tree = { 0 };
 	struct flame f = { .query = query, .selection = &selection, .tree = &tree };
-	struct heavy_options options;
+	struct pruned_options options;
 	struct result *result = NULL;
 
-	if (heavy_options_of(query, amount_of, 0, &options, error) < 0 ||
+	if (pruned_options_of(query, amount_of, 0, &options, error) < 0 ||
 	    selection_make(&selection, profile, locations, query,
-			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
+			   (struct view_defaults){ .cost = COST_LIVE, .at = MOMENT_PEAK },
+			   error) < 0)
 		return NULL;
-	if (heavy_tree_grow(&tree, &selection, locations, options) == 0)
+	if (pruned_tree_grow(&tree, &selection, locations, options) == 0)
 		result = make(&f, profile, locations);
 	if (!result)
 		error_set(error, "out of memory");

@@ -203,19 +203,28 @@ static bool add_types(struct grouping *g)
 	return done;
 }
 
-static const char *language_of_entry(const struct grouping *g, const struct entry *e)
+/* The label of the owner, or the language of the allocating function; NULL if out of memory. */
+static const char *words_of_stack(const struct grouping *g, const struct entry *e,
+				  struct arena *arena)
 {
-	const struct location *owner = stack_owner(g->locations, e->process, e->site->node);
+	struct location_chain stack;
 
-	return owner && owner->frame.language ? owner->frame.language : "";
+	if (locations_stack(g->locations, e->process, e->site->node, arena, &stack) < 0)
+		return NULL;
+	if (g->by == AXIS_OWN)
+		return location_label(g->result, locations_owner(stack));
+	const struct location *caller = locations_informative(stack);
+
+	return caller && caller->frame.language ? caller->frame.language : "";
 }
 
 /* The entry's name on a text axis; "": none. */
 static const char *entry_words(const struct grouping *g, const struct entry *e, struct arena *arena)
 {
 	switch (g->by) {
+	case AXIS_OWN:
 	case AXIS_LANGUAGE:
-		return language_of_entry(g, e);
+		return words_of_stack(g, e, arena);
 	case AXIS_POOL:
 		return profile_tag_pool(e->process, e->site->tag);
 	case AXIS_LABEL:
@@ -442,7 +451,7 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	return row[GROUP_NAME].text;
 }
 
-static bool say_left_out(struct grouping *g, size_t shown)
+static bool describe_left_out(struct grouping *g, size_t shown)
 {
 	struct stack_amount rest = { 0 };
 	struct words w = { 0 };
@@ -450,8 +459,8 @@ static bool say_left_out(struct grouping *g, size_t shown)
 
 	for (size_t i = shown; i < g->groups.count; i++)
 		stack_amount_add(&rest, &g->groups.at[i].self);
-	words_say(&w, "{} more with {} (--limit N shows more)",
-		  value_count(g->groups.count - shown), stack_amount_value(&g->selection, &rest));
+	text_format(&w, "{} more with {} (--limit N shows more)",
+		    value_count(g->groups.count - shown), stack_amount_value(&g->selection, &rest));
 	t->left_out = words_take(&w, &g->result->arena, &t->left_out_count);
 	return t->left_out != NULL;
 }
@@ -495,7 +504,7 @@ static bool fill_table(struct grouping *g)
 	};
 
 	return result_fill(g->result, axis->plural, columns, GROUP_COLUMNS, rows, fill_row, g) &&
-	       (rows == g->groups.count || say_left_out(g, rows));
+	       (rows == g->groups.count || describe_left_out(g, rows));
 }
 
 static int check_axis(enum axis_id by, enum axis_id usual, const struct query *query,
@@ -528,7 +537,8 @@ struct result *group_view_run(const char *name, enum axis_id usual, const struct
 
 	if (check_axis(g.by, usual, query, error) < 0 ||
 	    selection_make(&g.selection, profile, locations, query,
-			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
+			   (struct view_defaults){ .cost = COST_LIVE, .at = MOMENT_PEAK },
+			   error) < 0)
 		return NULL;
 	g.result = result_begin(name, profile, query, SELECTION_FIELDS);
 	if (!g.result)

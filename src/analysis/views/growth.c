@@ -201,13 +201,14 @@ static void words_unknown(struct words *w, const struct maker *m)
 				   TREND_MOMENTS));
 }
 
-static void say_judged(struct sentences *s, const struct maker *m)
+static void describe_judged(struct sentences *s, const struct maker *m)
 {
 	struct words from = { 0 }, unknown = { 0 };
 
 	words_text(&from, "from ");
 	words_count(&from, m->time.moments, " snapshot", " snapshots");
-	words_say(&from, " between {} and {}", value_ns(m->time.from_ns), value_ns(m->time.to_ns));
+	text_format(&from, " between {} and {}", value_ns(m->time.from_ns),
+		    value_ns(m->time.to_ns));
 	sentences_add(s, "judged", &from, NULL);
 	if (!m->verdicts[TREND_UNKNOWN])
 		return;
@@ -218,14 +219,14 @@ static void say_judged(struct sentences *s, const struct maker *m)
 
 void words_growth(struct words *w, const struct growth *growth)
 {
-	words_say(w, "{}/s in ", value_bytes(not_below_0(growth->per_second)));
+	text_format(w, "{}/s in ", value_bytes(not_below_0(growth->per_second)));
 	if (growth->sites)
 		words_count(w, growth->sites, " site", " sites");
 	else
 		words_text(w, "very many sites, of which none is sure to");
 }
 
-static bool say_all(struct maker *m)
+static bool describe_all(struct maker *m)
 {
 	struct sentences s = { .result = m->result };
 	struct words w = { 0 };
@@ -245,7 +246,7 @@ static bool say_all(struct maker *m)
 	}
 	sentences_add(&s, NULL, &w, NULL);
 	if (verdict(m) != TREND_UNKNOWN)
-		say_judged(&s, m);
+		describe_judged(&s, m);
 	return sentences_end(&s);
 }
 
@@ -276,13 +277,13 @@ static int check(const struct query *query, struct error *error)
 struct result *analyse_growth(const struct profile *profile, struct locations *locations,
 			      const struct query *query, struct error *error)
 {
-	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END };
+	const struct view_defaults defaults = { .cost = COST_LIVE, .at = MOMENT_END };
 	struct maker m = { .profile = profile, .locations = locations, .query = query };
 	if (check(query, error) < 0 ||
-	    selection_make(&m.selection, profile, locations, query, ask, error) < 0)
+	    selection_make(&m.selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
 	m.result = result_begin("growth", profile, query, 5);
-	bool done = m.result && judge_all(&m) && fill_table(&m) && say_all(&m) &&
+	bool done = m.result && judge_all(&m) && fill_table(&m) && describe_all(&m) &&
 		    result_notes(m.result, profile, locations,
 				 m.selection.whole.calls ? NULL : nothing_recorded(profile));
 

@@ -107,7 +107,7 @@ static bool fill_table(struct maker *m, struct locations *locations, size_t limi
 	       result_left_out(result, rows - kept, " more", " more");
 }
 
-static void say_headline(struct maker *m, struct sentences *s)
+static void describe_headline(struct maker *m, struct sentences *s)
 {
 	struct words w = { 0 };
 
@@ -119,7 +119,7 @@ static void say_headline(struct maker *m, struct sentences *s)
 	sentences_add(s, NULL, &w, NULL);
 }
 
-static void say_recorder(struct maker *m, struct sentences *s)
+static void describe_recorder(struct maker *m, struct sentences *s)
 {
 	uint64_t own = 0, rss = 0, stacks = 0;
 	struct words w = { 0 };
@@ -135,14 +135,25 @@ static void say_recorder(struct maker *m, struct sentences *s)
 	}
 	result_head_add(m->result, "recorder_bytes", value_bytes(own));
 	result_head_add(m->result, "peak_rss_bytes", value_bytes(rss));
-	words_say(&w, "{} of memory for ", value_bytes(own));
+	text_format(&w, "{} of memory for ", value_bytes(own));
 	words_count(&w, stacks, " stack", " stacks");
 	if (rss)
-		words_say(&w, ", beside {} of RSS at most", value_bytes(rss));
+		text_format(&w, ", beside {} of RSS at most", value_bytes(rss));
 	sentences_add(s, "recorder", &w, NULL);
 }
 
-static void say_names(struct sentences *s, size_t modules)
+static void describe_own(struct maker *m, struct sentences *s)
+{
+	AUTO_FREE char *rule = own_rule_describe(&m->profile->own);
+	const char *text = rule ? arena_strdup(&m->result->arena, rule) : NULL;
+	struct words w = { 0 };
+
+	result_head_add(m->result, "own_code", value_text(text ? text : ""));
+	words_text(&w, text ? text : "");
+	sentences_add(s, "own code", &w, NULL);
+}
+
+static void describe_names(struct sentences *s, size_t modules)
 {
 	struct words w = { 0 };
 
@@ -161,7 +172,7 @@ struct result *analyse_health(const struct profile *profile, struct locations *l
 
 	if (!wanted)
 		return NULL;
-	struct maker m = { .result = result_begin("health", profile, query, 3),
+	struct maker m = { .result = result_begin("health", profile, query, 4),
 			   .profile = profile,
 			   .wanted = wanted };
 	struct sentences s = { .result = m.result };
@@ -170,9 +181,10 @@ struct result *analyse_health(const struct profile *profile, struct locations *l
 
 	if (done) {
 		result_head_add(m.result, "nothing_lost", value_flag(m.lost == 0));
-		say_headline(&m, &s);
-		say_recorder(&m, &s);
-		say_names(&s, m.values.count / HEALTH_COLUMNS - m.lost);
+		describe_headline(&m, &s);
+		describe_recorder(&m, &s);
+		describe_own(&m, &s);
+		describe_names(&s, m.values.count / HEALTH_COLUMNS - m.lost);
 		done = sentences_end(&s);
 	}
 	vector_release(&m.values);

@@ -228,7 +228,7 @@ static bool make(struct maker *m)
 struct result *analyse_history(const struct profile *profile, struct locations *locations,
 			       const struct query *query, struct error *error)
 {
-	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_PEAK };
+	const struct view_defaults defaults = { .cost = COST_LIVE, .at = MOMENT_PEAK };
 	struct maker m = { .profile = profile, .locations = locations, .query = query };
 
 	if (query->filters.thread) {
@@ -236,7 +236,7 @@ struct result *analyse_history(const struct profile *profile, struct locations *
 				 "time is kept per site, not per thread");
 		return NULL;
 	}
-	if (selection_make(&m.selection, profile, locations, query, ask, error) < 0)
+	if (selection_make(&m.selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
 	m.result = result_begin("history", profile, query, SELECTION_FIELDS + 1);
 	bool done = make(&m);

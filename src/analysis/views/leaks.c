@@ -44,7 +44,7 @@ static bool add_ages(const struct selection *s, uint64_t bytes[TIME_CLASSES],
 }
 
 /* "age  98.9 % of it is older than 4.1 s" */
-static void say_age(struct sentences *sentences, const struct selection *s)
+static void describe_age(struct sentences *sentences, const struct selection *s)
 {
 	uint64_t bytes[TIME_CLASSES] = { 0 }, total = 0, older = 0;
 	struct time_class blocks[TIME_CLASSES] = { 0 };
@@ -64,18 +64,18 @@ static void say_age(struct sentences *sentences, const struct selection *s)
 	while (older < total - total / 2)
 		older = saturating_add(older, bytes[--bucket]);
 	if (bucket == 0)
-		words_say(&w, "{} of it was allocated less than 1 ms before exit",
-			  value_percent(older, total));
+		text_format(&w, "{} of it was allocated less than 1 ms before exit",
+			    value_percent(older, total));
 	else
-		words_say(&w, "{} of it is older than {}", value_percent(older, total),
-			  value_ns((UINT64_C(1) << (bucket - 1)) * 1000000));
+		text_format(&w, "{} of it is older than {}", value_percent(older, total),
+			    value_ns((UINT64_C(1) << (bucket - 1)) * 1000000));
 	sentences_add(sentences, "age", &w, NULL);
 }
 
 const struct site_view sites_leaks = {
-	.ask = { COST_LIVE, MOMENT_END, KINDS_HEAP },
+	.defaults = { COST_LIVE, MOMENT_END, KINDS_HEAP },
 	.columns = SITE_COLUMN_LIST(SITE_LEAKED_MEAN_BYTES, SITE_CALLS, SITE_BORN_NS,
 				    SITE_OLDEST_NS, SITE_HALF_OLDER_NS, SITE_AGES),
 	.wanted = site_is_live,
-	.say = say_age,
+	.say = describe_age,
 };

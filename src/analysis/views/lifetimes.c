@@ -65,8 +65,8 @@ static const char *bar_label(struct arena *arena, unsigned first, unsigned end)
 			    units_duration(high * 1000000).text);
 }
 
-static void say_bar(struct sentences *sentences, const char *label, struct time_class class,
-		    uint64_t total, uint64_t largest)
+static void describe_bar(struct sentences *sentences, const char *label, struct time_class class,
+			 uint64_t total, uint64_t largest)
 {
 	uint64_t count = class.count;
 	struct arena *arena = &sentences->result->arena;
@@ -84,16 +84,16 @@ static void say_bar(struct sentences *sentences, const char *label, struct time_
 }
 
 /* "freed  101 blocks, alive for 0.9 ms on average; 15 blocks are left" */
-static void say_mean(struct sentences *sentences, const struct selection *s)
+static void describe_mean(struct sentences *sentences, const struct selection *s)
 {
 	const struct measures *m = &s->sum;
 	struct words w = { 0 };
 
 	words_estimate(&w, (uint64_t)m->frees, m->variance.frees, " block", " blocks");
 	if (m->frees > 0)
-		words_say(&w, ", alive for {} on average",
-			  value_ns(mean_lifetime_ns((uint64_t)MAX(m->lifetime_ms, (int64_t)0),
-						    (uint64_t)m->frees)));
+		text_format(&w, ", alive for {} on average",
+			    value_ns(mean_lifetime_ns((uint64_t)MAX(m->lifetime_ms, (int64_t)0),
+						      (uint64_t)m->frees)));
 	if (m->live_blocks > 0) {
 		words_text(&w, "; ");
 		words_estimate(&w, (uint64_t)m->live_blocks, m->variance.live_blocks,
@@ -102,13 +102,13 @@ static void say_mean(struct sentences *sentences, const struct selection *s)
 	sentences_add(sentences, "freed", &w, NULL);
 }
 
-static void say_bars(struct sentences *sentences, const struct selection *s)
+static void describe_bars(struct sentences *sentences, const struct selection *s)
 {
 	struct time_class counts[TIME_CLASSES] = { 0 }, bars[TIME_CLASSES] = { 0 };
 	uint64_t total = 0, largest = 0;
 	unsigned last = 0;
 
-	say_mean(sentences, s);
+	describe_mean(sentences, s);
 	for (size_t i = 0; i < s->count; i++)
 		add_lifetimes(s, &s->entries[i], counts);
 	time_classes_tell(sentences, "lifetimes", counts);
@@ -124,17 +124,17 @@ static void say_bars(struct sentences *sentences, const struct selection *s)
 			last = bar;
 	}
 	for (unsigned i = 0; total && i <= last; i++)
-		say_bar(sentences,
-			bar_label(&sentences->result->arena, i ? 2 * i - 1 : 0, 2 * i + 1), bars[i],
-			total, largest);
+		describe_bar(sentences,
+			     bar_label(&sentences->result->arena, i ? 2 * i - 1 : 0, 2 * i + 1),
+			     bars[i], total, largest);
 }
 
 const struct site_view sites_lifetimes = {
-	.ask = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP, .lifetimes = true },
+	.defaults = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP, .lifetimes = true },
 	.columns = SITE_COLUMN_LIST(SITE_BRIEF_FREES, SITE_BRIEF_SHARE, SITE_FREES,
 				    SITE_MEAN_LIFETIME_NS, SITE_HALF_WITHIN_NS, SITE_ALL_WITHIN_NS,
 				    SITE_LEAKED_BLOCKS),
 	.wanted = frees_something,
 	.weight = brief_frees,
-	.say = say_bars,
+	.say = describe_bars,
 };

@@ -27,7 +27,7 @@ struct sheet {
 	struct profile_memory m;
 	uint64_t rest_bytes; /* part of the RSS in no class */
 	/* Standard errors of estimates: of live bytes, of rounding, and of the RSS minus both. */
-	float live_error, slack_error, rest_error;
+	float live_error, fragmentation_error, rest_error;
 };
 
 /* The standard error of numbers derived from live bytes. */
@@ -35,8 +35,8 @@ static float error_of(const struct sheet *s, size_t offset)
 {
 	if (offset == offsetof(struct sheet, m.live_bytes))
 		return s->live_error;
-	if (offset == offsetof(struct sheet, m.slack_bytes))
-		return s->slack_error;
+	if (offset == offsetof(struct sheet, m.fragmentation_bytes))
+		return s->fragmentation_error;
 	if (offset == offsetof(struct sheet, m.beyond_bytes) ||
 	    offset == offsetof(struct sheet, m.untouched_bytes))
 		return s->rest_error;
@@ -55,7 +55,7 @@ static const struct source_column columns[] = {
 	{ { "at_ns", NULL, UNIT_NS }, FROM_U64, offsetof(struct sheet, at_ns), VARIANCE_NONE },
 	{ { "pid", NULL, UNIT_ID }, FROM_U32, offsetof(struct sheet, pid), VARIANCE_NONE },
 	KEPT(live_bytes),
-	NUMBER("internal_fragmentation_bytes", m.slack_bytes),
+	NUMBER("internal_fragmentation_bytes", m.fragmentation_bytes),
 	NUMBER("mmap_live_bytes", m.map_live_bytes),
 	NUMBER("mmap_resident_bytes", m.mapped_bytes),
 	NUMBER("mmap_untouched_bytes", m.mapped_untouched_bytes),
@@ -97,8 +97,9 @@ static struct sheet make_sheet(const struct profile_process *p, struct profile_m
 		sum = saturating_add(sum, classes[i]);
 	s.rest_bytes = saturating_sub(m.rss_bytes, sum);
 	s.live_error = value_part(UNIT_BYTES, m.live_bytes, VARIANCE_BYTES, &p->sums).error;
-	s.slack_error = value_part(UNIT_BYTES, m.slack_bytes, VARIANCE_LIVE_WASTE, &p->sums).error;
-	s.rest_error = hypotf(s.live_error, s.slack_error);
+	s.fragmentation_error =
+		value_part(UNIT_BYTES, m.fragmentation_bytes, VARIANCE_LIVE_WASTE, &p->sums).error;
+	s.rest_error = hypotf(s.live_error, s.fragmentation_error);
 	return s;
 }
 
@@ -153,7 +154,7 @@ static const char *mapped_meaning(struct sentences *s, const struct sheet *t)
 			    units_bytes(t->m.mapped_untouched_bytes).text);
 }
 
-static void say_sheet(struct sentences *s, const struct sheet *t)
+static void describe_sheet(struct sentences *s, const struct sheet *t)
 {
 	const struct profile_memory *m = &t->m;
 	const bool parts = m->has_parts;
@@ -167,8 +168,8 @@ static void say_sheet(struct sentences *s, const struct sheet *t)
 	} lines[] = {
 		{ "requested", m->live_bytes, true, true, "allocated and not freed",
 		  t->live_error },
-		{ "+ rounding", m->slack_bytes, true, true, "usable beyond the requested size",
-		  t->slack_error },
+		{ "+ rounding", m->fragmentation_bytes, true, true,
+		  "usable beyond the requested size", t->fragmentation_error },
 		{ "- untouched", m->untouched_bytes, false, parts,
 		  m->swap_bytes ? "of these: never written, or swapped out"
 				: "of these: in pages that were never written",
@@ -210,15 +211,15 @@ static void say_sheet(struct sentences *s, const struct sheet *t)
 	}
 }
 
-static void say_group(struct sentences *s, const struct profile_memory *m)
+static void describe_group(struct sentences *s, const struct profile_memory *m)
 {
 	struct words w = { 0 }, more = { 0 };
 
 	if (!m->cgroup_limit_bytes)
 		return;
 	words_add(&w, value_bytes(m->cgroup_usage_bytes));
-	words_say(&more, "in use of the limit of {}, {}", value_bytes(m->cgroup_limit_bytes),
-		  value_percent(m->cgroup_usage_bytes, m->cgroup_limit_bytes));
+	text_format(&more, "in use of the limit of {}, {}", value_bytes(m->cgroup_limit_bytes),
+		    value_percent(m->cgroup_usage_bytes, m->cgroup_limit_bytes));
 	sentences_add(s, "control group", &w, &more);
 	if (s->list.count)
 		s->list.at[s->list.count - 1].aligned = true;
@@ -237,21 +238,21 @@ static void words_distance(struct words *w, const struct profile_process *p,
 	}
 	if (wanted == sheet->at_ns)
 		return;
-	words_say(w, wanted > sheet->at_ns ? ", {} before {}" : ", {} after {}",
-		  value_ns(wanted > sheet->at_ns ? wanted - sheet->at_ns : sheet->at_ns - wanted),
-		  value_text(name));
+	text_format(w, wanted > sheet->at_ns ? ", {} before {}" : ", {} after {}",
+		    value_ns(wanted > sheet->at_ns ? wanted - sheet->at_ns : sheet->at_ns - wanted),
+		    value_text(name));
 	if (at.kind == MOMENT_PEAK) {
 		bool less = sheet->m.live_bytes <= p->peak_bytes;
 
-		words_say(w,
-			  less ? " and {} of live heap below it" : " and {} of live heap above it",
-			  value_bytes(less ? p->peak_bytes - sheet->m.live_bytes
-					   : sheet->m.live_bytes - p->peak_bytes));
+		text_format(
+			w, less ? " and {} of live heap below it" : " and {} of live heap above it",
+			value_bytes(less ? p->peak_bytes - sheet->m.live_bytes
+					 : sheet->m.live_bytes - p->peak_bytes));
 	}
 }
 
-static bool say_all(struct result *result, const struct profile *profile,
-		    const struct profile_process *p, struct moment at)
+static bool describe_all(struct result *result, const struct profile *profile,
+			 const struct profile_process *p, struct moment at)
 {
 	struct sentences s = { .result = result };
 	struct words w = { 0 };
@@ -266,14 +267,14 @@ static bool say_all(struct result *result, const struct profile *profile,
 	if (profile->process_count > 1)
 		words_text(&w, arena_printf(&result->arena, "pid %u: %s  ", p->pid,
 					    command_short(&result->arena, p->command)));
-	words_say(&w, "where the memory was at {}", value_ns(sheet.at_ns));
+	text_format(&w, "where the memory was at {}", value_ns(sheet.at_ns));
 	words_distance(&w, p, &sheet, at);
 	sentences_add(&s, NULL, &w, NULL);
-	say_sheet(&s, &sheet);
-	say_group(&s, &sheet.m);
+	describe_sheet(&s, &sheet);
+	describe_group(&s, &sheet.m);
 	struct coverage coverage = coverage_of(&sheet.m);
 
-	coverage_say(&s, p, &coverage);
+	coverage_describe(&s, p, &coverage);
 	return sentences_end(&s);
 }
 
@@ -365,9 +366,10 @@ struct result *analyse_memory(const struct profile *profile, struct locations *l
 		return NULL;
 	struct result *result = result_begin("memory", profile, query, 0);
 
-	return result_end(result,
-			  result && fill_table(result, profile, wanted, at) &&
-				  say_all(result, profile, largest_wanted(profile, wanted), at) &&
-				  result_notes(result, profile, NULL, NULL),
-			  error);
+	return result_end(
+		result,
+		result && fill_table(result, profile, wanted, at) &&
+			describe_all(result, profile, largest_wanted(profile, wanted), at) &&
+			result_notes(result, profile, NULL, NULL),
+		error);
 }

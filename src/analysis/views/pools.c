@@ -159,7 +159,7 @@ static bool say(struct pools_view *v, const struct query *query)
 	struct sentences sentences = { .result = v->result };
 	struct words none = { 0 };
 
-	selection_say(&sentences, query, v->selection);
+	selection_describe(&sentences, query, v->selection);
 	if (v->rows.count == 0) {
 		words_text(
 			&none,
@@ -183,7 +183,8 @@ struct result *analyse_pools(const struct profile *profile, struct locations *lo
 		return NULL;
 	}
 	if (selection_make(&selection, profile, locations, &of_pools,
-			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_END }, error) < 0)
+			   (struct view_defaults){ .cost = COST_LIVE, .at = MOMENT_END },
+			   error) < 0)
 		return NULL;
 	v.result = result_begin("pools", profile, query, SELECTION_FIELDS);
 	bool done = v.result && selection_fields(v.result, &selection) && collect(&v) &&

@@ -161,8 +161,8 @@ static int fill_row(struct post_mortems *m, const struct post_mortem *one, struc
 
 /* ---- text ---- */
 
-static void say_end(struct post_mortems *m, const struct post_mortem *one,
-		    const struct result_value *row)
+static void describe_end(struct post_mortems *m, const struct post_mortem *one,
+			 const struct result_value *row)
 {
 	struct words w = { 0 };
 
@@ -175,27 +175,27 @@ static void say_end(struct post_mortems *m, const struct post_mortem *one,
 					    one->cause == CAUSE_OOM ? " at " : ", last seen at ",
 					    one->ended));
 	if (one->limit_bytes)
-		words_say(&w, ", cgroup limit {}", row[LIMIT]);
+		text_format(&w, ", cgroup limit {}", row[LIMIT]);
 	sentences_add(&m->sentences, NULL, &w, NULL);
 }
 
-static void say_state(struct post_mortems *m, const struct post_mortem *one,
-		      const struct result_value *row)
+static void describe_state(struct post_mortems *m, const struct post_mortem *one,
+			   const struct result_value *row)
 {
 	struct words live = { 0 }, from = { 0 }, young = { 0 }, next = { 0 };
 
-	words_say(&live, row[BLOCKS].number == 1 ? "{} in {} block" : "{} in {} blocks", row[LIVE],
-		  row[BLOCKS]);
+	text_format(&live, row[BLOCKS].number == 1 ? "{} in {} block" : "{} in {} blocks",
+		    row[LIVE], row[BLOCKS]);
 	if (one->limit_bytes)
-		words_say(&live, ", {} of the limit",
-			  value_percent(row[LIVE].number, one->limit_bytes));
+		text_format(&live, ", {} of the limit",
+			    value_percent(row[LIVE].number, one->limit_bytes));
 	if (row[TOP].text)
-		words_say(&from, "{} of it from {}",
-			  value_percent(row[TOP_BYTES].number, row[LIVE].number), row[TOP]);
+		text_format(&from, "{} of it from {}",
+			    value_percent(row[TOP_BYTES].number, row[LIVE].number), row[TOP]);
 	sentences_add(&m->sentences, "live", &live, row[TOP].text ? &from : NULL);
 	if (row[YOUNG_BYTES].unit == UNIT_BYTES) {
-		words_say(&young, "{} of it was taken in the last {}", row[YOUNG_BYTES],
-			  row[YOUNG_WITHIN]);
+		text_format(&young, "{} of it was taken in the last {}", row[YOUNG_BYTES],
+			    row[YOUNG_WITHIN]);
 		sentences_add(&m->sentences, "grew", &young, NULL);
 	}
 	words_text(&next, arena_printf(&m->result.arena, "%s --view tree --cost live", one->again));
@@ -203,8 +203,8 @@ static void say_state(struct post_mortems *m, const struct post_mortem *one,
 }
 
 /* What the control group and the kernel report in addition to the profile. */
-static void say_group(struct post_mortems *m, const struct post_mortem *one,
-		      const struct result_value *row)
+static void describe_group(struct post_mortems *m, const struct post_mortem *one,
+			   const struct result_value *row)
 {
 	struct words kills = { 0 }, waits = { 0 };
 
@@ -218,10 +218,10 @@ static void say_group(struct post_mortems *m, const struct post_mortem *one,
 	if (one->pressure.within_ns) {
 		words_text(&waits, one->pressure.of_group ? "tasks of its control group waited "
 							  : "tasks of this machine waited ");
-		words_say(&waits, "{} of the last {} for memory, all of them at once {}",
-			  value_percent(one->pressure.some_ns, one->pressure.within_ns),
-			  row[PRESSURE_WITHIN],
-			  value_percent(one->pressure.full_ns, one->pressure.within_ns));
+		text_format(&waits, "{} of the last {} for memory, all of them at once {}",
+			    value_percent(one->pressure.some_ns, one->pressure.within_ns),
+			    row[PRESSURE_WITHIN],
+			    value_percent(one->pressure.full_ns, one->pressure.within_ns));
 		sentences_add(&m->sentences, "pressure", &waits, NULL);
 	}
 }
@@ -270,9 +270,9 @@ int post_mortems_add(struct post_mortems *m, const struct post_mortem *one, stru
 			return -1;
 		fill_group(m, one, row);
 		if (told) {
-			say_end(m, one, row);
-			say_group(m, one, row);
-			say_state(m, one, row);
+			describe_end(m, one, row);
+			describe_group(m, one, row);
+			describe_state(m, one, row);
 		}
 		m->count++;
 	}

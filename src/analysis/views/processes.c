@@ -177,7 +177,7 @@ static bool fill_table(struct result *result, const struct family *f, size_t lim
 	return result_left_out(result, f->wanted_count - at, " more process", " more processes");
 }
 
-static bool say_all(struct result *result, const struct family *f)
+static bool describe_all(struct result *result, const struct family *f)
 {
 	struct sentences s = { .result = result };
 	struct words w = { 0 };
@@ -185,10 +185,10 @@ static bool say_all(struct result *result, const struct family *f)
 	words_text(&w, command_short(&result->arena, f->profile->command));
 	words_text(&w, "  ");
 	words_count(&w, f->profile->process_count, " process", " processes");
-	words_say(&w, ", peak together {} at {} of {}",
-		  value_estimate(value_bytes(f->profile->peak_bytes),
-				 profile_peak_variance(f->profile)),
-		  value_ns(f->profile->peak_at_ns), value_ns(f->profile->duration_ns));
+	text_format(&w, ", peak together {} at {} of {}",
+		    value_estimate(value_bytes(f->profile->peak_bytes),
+				   profile_peak_variance(f->profile)),
+		    value_ns(f->profile->peak_at_ns), value_ns(f->profile->duration_ns));
 	sentences_add(&s, NULL, &w, NULL);
 	return sentences_end(&s);
 }
@@ -208,7 +208,7 @@ struct result *analyse_processes(const struct profile *profile, struct locations
 	if (result)
 		result->shows_peak = true;
 	if (!result || !family_make(&f, query->limit) || !fill_table(result, &f, query->limit) ||
-	    !say_all(result, &f) || !result_notes(result, profile, NULL, NULL))
+	    !describe_all(result, &f) || !result_notes(result, profile, NULL, NULL))
 		goto fail;
 	arena_release(&f.arena);
 	return result;

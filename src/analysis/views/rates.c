@@ -206,10 +206,12 @@ struct result *rates_sites(const struct profile *profile, struct locations *loca
 			   const struct query *query, const struct reading *before,
 			   enum rates_order order, struct error *error)
 {
-	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_END, .kinds = KINDS_HEAP };
+	const struct view_defaults defaults = { .cost = COST_LIVE,
+						.at = MOMENT_END,
+						.kinds = KINDS_HEAP };
 	struct sites of = { .locations = locations };
 
-	if (selection_make(&of.selection, profile, locations, query, ask, error) < 0)
+	if (selection_make(&of.selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
 	of.result = calloc(1, sizeof *of.result);
 	of.list = of.result ? sort_now(&of.selection, before, order) : NULL;

@@ -13,7 +13,7 @@ static bool reallocates(const struct entry *e)
 }
 
 /* "steps  1,204 reallocs at 12 sites: 300 moved the block, 1,100 grew it, 14 shrank it" */
-static void say_steps(struct sentences *sentences, const struct selection *s)
+static void describe_steps(struct sentences *sentences, const struct selection *s)
 {
 	struct realloc_numbers sum = { 0 };
 	double calls = 0, moved = 0, grown = 0, shrunk = 0; /* variances */
@@ -41,10 +41,10 @@ static void say_steps(struct sentences *sentences, const struct selection *s)
 }
 
 const struct site_view sites_reallocs = {
-	.ask = { COST_REALLOC, MOMENT_DEFAULT, KINDS_HEAP },
+	.defaults = { COST_REALLOC, MOMENT_DEFAULT, KINDS_HEAP },
 	.columns =
 		SITE_COLUMN_LIST(SITE_COPIED_BYTES, SITE_REALLOC_CALLS, SITE_MOVED_SHARE,
 				 SITE_GROWN_CALLS, SITE_SHRUNK_CALLS, SITE_GROWTH, SITE_MAX_BYTES),
 	.wanted = reallocates,
-	.say = say_steps,
+	.say = describe_steps,
 };

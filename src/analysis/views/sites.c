@@ -15,21 +15,21 @@ static bool is_temporary(const struct entry *e)
 }
 
 const struct site_view sites_all = {
-	.ask = { COST_LIVE, MOMENT_PEAK, KINDS_ALL },
+	.defaults = { COST_LIVE, MOMENT_PEAK, KINDS_ALL },
 	.columns =
 		SITE_COLUMN_LIST(SITE_PEAK_BYTES, SITE_LEAKED_BYTES, SITE_CALLS, SITE_TOTAL_BYTES,
 				 SITE_TEMPORARY_CALLS, SITE_MEAN_LIFETIME_NS, SITE_COPIED_BYTES),
 };
 
 const struct site_view sites_peak = {
-	.ask = { COST_LIVE, MOMENT_PEAK, KINDS_HEAP },
+	.defaults = { COST_LIVE, MOMENT_PEAK, KINDS_HEAP },
 	.columns = SITE_COLUMN_LIST(SITE_MEAN_BYTES, SITE_MAX_BYTES, SITE_LEAKED_BYTES, SITE_CALLS,
 				    SITE_MEAN_LIFETIME_NS),
 	.wanted = site_is_live,
 };
 
 const struct site_view sites_temporary = {
-	.ask = { COST_TEMPORARY, MOMENT_DEFAULT, KINDS_HEAP },
+	.defaults = { COST_TEMPORARY, MOMENT_DEFAULT, KINDS_HEAP },
 	.columns = SITE_COLUMN_LIST(SITE_TEMPORARY_CALLS, SITE_TEMPORARY_SHARE, SITE_CALLS,
 				    SITE_TOTAL_BYTES, SITE_MEAN_BYTES, SITE_MEAN_LIFETIME_NS),
 	.wanted = is_temporary,

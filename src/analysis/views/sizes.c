@@ -96,7 +96,7 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	return true;
 }
 
-static bool say_left_out(struct size_maker *m)
+static bool describe_left_out(struct size_maker *m)
 {
 	const struct selection *s = &m->selection;
 	struct result_table *t = &m->result->table;
@@ -112,11 +112,12 @@ static bool say_left_out(struct size_maker *m)
 		measures_add(&rest, &m->groups[i].m);
 	}
 	words_count(&w, m->count - m->rows, " more size: ", " more sizes: ");
-	words_say(&w, calls == 1 ? "{} call, {} of calls; {}, {}" : "{} calls, {} of calls; {}, {}",
-		  cost_value(COST_CALLS, &rest, 0, false),
-		  value_percent(calls, (uint64_t)s->sum.calls),
-		  cost_value(COST_TOTAL, &rest, 0, false),
-		  value_percent(bytes, (uint64_t)s->sum.total_bytes));
+	text_format(&w,
+		    calls == 1 ? "{} call, {} of calls; {}, {}" : "{} calls, {} of calls; {}, {}",
+		    cost_value(COST_CALLS, &rest, 0, false),
+		    value_percent(calls, (uint64_t)s->sum.calls),
+		    cost_value(COST_TOTAL, &rest, 0, false),
+		    value_percent(bytes, (uint64_t)s->sum.total_bytes));
 	words_text(&w, m->rows == m->query->limit ? " of total (--limit N shows more)"
 						  : " of total (--threshold P shows more)");
 	t->left_out = words_take(&w, &m->result->arena, &t->left_out_count);
@@ -124,7 +125,7 @@ static bool say_left_out(struct size_maker *m)
 }
 
 /* "rounding  2.1 MiB, 3.4 % on top of the 61.0 MiB asked for; known by size for 88.0 % of calls" */
-static void say_rounding(struct sentences *sentences, const struct size_maker *m)
+static void describe_rounding(struct sentences *sentences, const struct size_maker *m)
 {
 	const struct measures *sum = &m->selection.sum;
 	uint64_t known = 0, calls = (uint64_t)sum->calls;
@@ -132,15 +133,15 @@ static void say_rounding(struct sentences *sentences, const struct size_maker *m
 
 	for (size_t i = 0; i < m->count; i++)
 		known = saturating_add(known, m->groups[i].waste_calls);
-	words_say(&w, "{}, {} on top of the {} requested; known by size for {} of calls",
-		  cost_value(COST_WASTE, sum, 0, false),
-		  value_percent((uint64_t)sum->waste_bytes, (uint64_t)sum->total_bytes),
-		  cost_value(COST_TOTAL, sum, 0, false), value_percent(known, calls));
+	text_format(&w, "{}, {} on top of the {} requested; known by size for {} of calls",
+		    cost_value(COST_WASTE, sum, 0, false),
+		    value_percent((uint64_t)sum->waste_bytes, (uint64_t)sum->total_bytes),
+		    cost_value(COST_TOTAL, sum, 0, false), value_percent(known, calls));
 	sentences_add(sentences, "rounding", &w, NULL);
 }
 
 /* Explains size classes, if there are any. */
-static void say_classes(struct sentences *sentences, const struct size_maker *m)
+static void describe_classes(struct sentences *sentences, const struct size_maker *m)
 {
 	uint64_t calls = 0;
 	struct words w = { 0 };
@@ -150,10 +151,10 @@ static void say_classes(struct sentences *sentences, const struct size_maker *m)
 			calls = saturating_add(calls, (uint64_t)m->groups[i].m.calls);
 	if (!calls)
 		return;
-	words_say(&w,
-		  "{} of calls, from sites with more than eight sizes; the bytes of a class are "
-		  "estimated, their sum is exact",
-		  value_percent(calls, (uint64_t)m->selection.sum.calls));
+	text_format(&w,
+		    "{} of calls, from sites with more than eight sizes; the bytes of a class are "
+		    "estimated, their sum is exact",
+		    value_percent(calls, (uint64_t)m->selection.sum.calls));
 	sentences_add(sentences, "classes", &w, NULL);
 }
 
@@ -172,20 +173,20 @@ static bool make(struct size_maker *m, struct locations *locations)
 	if (m->count)
 		qsort_r(m->groups, m->count, sizeof *m->groups, compare_groups, s);
 	choose_rows(m);
-	selection_say(&sentences, m->query, s);
+	selection_describe(&sentences, m->query, s);
 	if (m->count) {
-		say_rounding(&sentences, m);
-		say_classes(&sentences, m);
+		describe_rounding(&sentences, m);
+		describe_classes(&sentences, m);
 	}
 	return sentences_end(&sentences) &&
 	       result_fill(m->result, "sizes", columns, SIZE_COLUMNS, m->rows, fill_row, m) &&
-	       say_left_out(m) && selection_notes(m->result, s->profile, locations, s);
+	       describe_left_out(m) && selection_notes(m->result, s->profile, locations, s);
 }
 
 struct result *analyse_sizes(const struct profile *profile, struct locations *locations,
 			     const struct query *query, struct error *error)
 {
-	const struct ask ask = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP };
+	const struct view_defaults defaults = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP };
 	struct size_maker m = { .query = query };
 
 	if (query->has_axis && query->by != AXIS_SIZE) {
@@ -201,7 +202,7 @@ struct result *analyse_sizes(const struct profile *profile, struct locations *lo
 			  cost_rows[query->cost].name);
 		return NULL;
 	}
-	if (selection_make(&m.selection, profile, locations, query, ask, error) < 0)
+	if (selection_make(&m.selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
 	m.result = result_begin("sizes", profile, query, SELECTION_FIELDS + 3);
 	bool done = make(&m, locations);

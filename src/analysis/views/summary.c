@@ -14,11 +14,12 @@
 #include "analysis/query/comparison.h"
 #include "analysis/advice/coverage.h"
 #include "analysis/advice/next_steps.h"
+#include "analysis/advice/verdict.h"
 #include "analysis/result/process_rows.h"
 #include "base/compiler.h"
 #include "model/estimates.h"
 #include "model/tags.h"
-#include "model/unseen.h"
+#include "model/unrecorded.h"
 
 struct writer_state {
 	struct sentences sentences;
@@ -32,11 +33,11 @@ struct writer_state {
 static void words_top_site(struct words *w, struct writer_state *s, const struct profile_site *site,
 			   uint64_t part, uint64_t whole)
 {
-	words_say(w, "{} of it from ", value_percent(part, whole));
+	text_format(w, "{} of it from ", value_percent(part, whole));
 	words_text(w, stack_label(s->result, s->locations, s->process, site->node));
 }
 
-static void say_headline(struct writer_state *s, const struct profile *profile)
+static void describe_headline(struct writer_state *s, const struct profile *profile)
 {
 	const struct profile_process *p = s->process;
 	bool whole = profile->warnings.count == 0, supported = true;
@@ -56,7 +57,7 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 	words_add(&w, value_ns(saturating_add(p->started_offset_ns, p->duration_ns)));
 	words_text(&w, arena_printf(&s->result->arena, ", %s, ", p->mode));
 	if (p->interval)
-		words_say(&w, "one of {} on average, ", value_bytes(p->interval));
+		text_format(&w, "one of {} on average, ", value_bytes(p->interval));
 	words_text(&w, !whole	   ? "but see ! below"
 		       : supported ? "nothing lost"
 		       : profile->process_count == 1
@@ -65,75 +66,52 @@ static void say_headline(struct writer_state *s, const struct profile *profile)
 	sentences_add(&s->sentences, NULL, &w, NULL);
 }
 
-static void say_together(struct writer_state *s, const struct profile *profile,
-			 const struct profile_process *largest)
+static void describe_together(struct writer_state *s, const struct profile *profile,
+			      const struct profile_process *largest)
 {
 	struct words w = { 0 };
 
 	words_add(&w,
 		  value_estimate(value_bytes(profile->peak_bytes), profile_peak_variance(profile)));
 	if (profile->peak_bound_bytes)
-		words_say(&w, " or up to {} more", value_bytes(profile->peak_bound_bytes));
-	words_say(&w, " at one moment in {} processes; the lines below are of pid {}",
-		  value_count(profile->process_count), value_id(s->process->pid));
+		text_format(&w, " or up to {} more", value_bytes(profile->peak_bound_bytes));
+	text_format(&w, " at one moment in {} processes; the lines below are of pid {}",
+		    value_count(profile->process_count), value_id(s->process->pid));
 	if (largest != s->process)
-		words_say(&w, ", the largest heap was that of pid {}", value_id(largest->pid));
+		text_format(&w, ", the largest heap was that of pid {}", value_id(largest->pid));
 	sentences_add(&s->sentences, "together", &w, NULL);
 }
 
-static const struct profile_site *heaviest(const struct profile_process *p, size_t offset)
-{
-	const struct profile_site *best = NULL;
-	uint64_t most = 0;
-
-	for (size_t i = 0; i < p->site_count; i++) {
-		uint64_t value;
-
-		memcpy(&value, (const char *)&p->sites[i].numbers + offset, sizeof value);
-		if (p->sites[i].kind == PROFILE_HEAP && value > most) {
-			most = value;
-			best = &p->sites[i];
-		}
-	}
-	return best;
-}
-
-static void say_peak(struct writer_state *s)
+static void describe_peak(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
-	const struct profile_site *top = heaviest(p, offsetof(struct site_numbers, peak_bytes));
-	struct words w = { 0 }, more = { 0 };
+	struct words w = { 0 };
 
 	words_add(&w, value_part(UNIT_BYTES, p->peak_bytes, VARIANCE_PEAK_BYTES, &p->sums));
 	if (p->peak_bound_bytes)
-		words_say(&w, " within {}", value_bytes(p->peak_bound_bytes));
-	words_say(&w, p->peak_blocks == 1 ? " in {} block" : " in {} blocks",
-		  value_part(UNIT_COUNT, p->peak_blocks, VARIANCE_PEAK_BLOCKS, &p->sums));
+		text_format(&w, " within {}", value_bytes(p->peak_bound_bytes));
+	text_format(&w, p->peak_blocks == 1 ? " in {} block" : " in {} blocks",
+		    value_part(UNIT_COUNT, p->peak_blocks, VARIANCE_PEAK_BLOCKS, &p->sums));
 	words_time(&w, p, p->peak_at_ns);
-	if (top)
-		words_top_site(&more, s, top, top->numbers.peak_bytes, p->peak_bytes);
-	sentences_add(&s->sentences, "peak", &w, top ? &more : NULL);
+	sentences_add(&s->sentences, "peak", &w, NULL);
 }
 
-static void say_left(struct writer_state *s)
+static void describe_left(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
-	const struct profile_site *top = heaviest(p, offsetof(struct site_numbers, live_bytes));
-	struct words w = { 0 }, more = { 0 };
+	struct words w = { 0 };
 
-	words_say(&w, p->live_blocks == 1 ? "{} in {} block" : "{} in {} blocks",
-		  value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums),
-		  value_part(UNIT_COUNT, p->live_blocks, VARIANCE_LIVE_BLOCKS, &p->sums));
-	if (top)
-		words_top_site(&more, s, top, top->numbers.live_bytes, p->live_bytes);
+	text_format(&w, p->live_blocks == 1 ? "{} in {} block" : "{} in {} blocks",
+		    value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums),
+		    value_part(UNIT_COUNT, p->live_blocks, VARIANCE_LIVE_BLOCKS, &p->sums));
 	bool alive = p->end == PROFILE_RUNNING || p->end == PROFILE_BECAME;
 
 	if (!alive)
 		words_text(&w, " at exit");
-	sentences_add(&s->sentences, alive ? "live" : "not freed", &w, top ? &more : NULL);
+	sentences_add(&s->sentences, alive ? "live" : "not freed", &w, NULL);
 }
 
-static void say_growth(struct writer_state *s)
+static void describe_growth(struct writer_state *s)
 {
 	const struct advised *of = findings_of(&s->findings, s->process);
 	struct growth growth = of ? trends_growth(&of->trends) : (struct growth){ 0 };
@@ -148,31 +126,32 @@ static void say_growth(struct writer_state *s)
 	sentences_add(&s->sentences, "growth", &w, growth.most ? &more : NULL);
 }
 
-static void say_churn(struct writer_state *s)
+static void describe_allocations(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
 	struct words w = { 0 };
 
-	words_say(&w, "{} allocations of {}, {} of them freed before the next one",
-		  value_all_calls(p), value_all_bytes(p),
-		  value_percent(p->temporary_calls, p->calls));
+	text_format(&w, "{} allocations of {}, {} of them freed before the next one",
+		    value_all_calls(p), value_all_bytes(p),
+		    value_percent(p->temporary_calls, p->calls));
 	sentences_add(&s->sentences, "allocated", &w, NULL);
 }
 
-static void say_mapped(struct writer_state *s)
+static void describe_mapped(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
-	uint64_t arenas = unseen_python_arenas(p);
+	uint64_t arenas = unrecorded_python_arenas(p);
 	struct words w = { 0 };
 
 	if (!p->mmap_calls)
 		return;
-	words_say(&w, "{} at most, {} at the end, in ", value_bytes(p->mmap_peak_bytes),
-		  value_bytes(p->mmap_live_bytes));
+	text_format(&w, "{} at most, {} at the end, in ", value_bytes(p->mmap_peak_bytes),
+		    value_bytes(p->mmap_live_bytes));
 	words_count(&w, p->mmap_calls, " call of mmap", " calls of mmap");
 	if (arenas)
-		words_say(&w, "; up to {} for Python's objects: record --python domains shows them",
-			  value_bytes(arenas));
+		text_format(&w,
+			    "; up to {} for Python's objects: record --python domains shows them",
+			    value_bytes(arenas));
 	sentences_add(&s->sentences, "mapped", &w, NULL);
 }
 
@@ -188,7 +167,7 @@ static struct site_numbers sum_pool(const struct profile_process *p, const char 
 	return sum;
 }
 
-static void say_pools(struct writer_state *s)
+static void describe_pools(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
 	struct profile_tag most = { 0 };
@@ -207,9 +186,9 @@ static void say_pools(struct writer_state *s)
 		return;
 	struct site_numbers sum = sum_pool(p, most.name);
 
-	words_say(&w, "{} at most in {}",
-		  value_part(UNIT_BYTES, most.most_bytes, VARIANCE_BYTES, &sum),
-		  value_text(most.name));
+	text_format(&w, "{} at most in {}",
+		    value_part(UNIT_BYTES, most.most_bytes, VARIANCE_BYTES, &sum),
+		    value_text(most.name));
 	if (count > 1) {
 		words_text(&w, ", the largest of ");
 		words_count(&w, count, " pool", " pools");
@@ -225,22 +204,23 @@ static void words_sheet(struct words *w, const struct profile_process *p)
 	words_add(w, value_bytes(m->rss_bytes));
 	words_time(w, p, m->at_ns);
 	if (m->at_ns < p->duration_ns)
-		words_say(w, ", {} before the end", value_ns(p->duration_ns - m->at_ns));
-	words_say(w, ": live heap {}",
-		  value_part(UNIT_BYTES, m->live_bytes, VARIANCE_BYTES, &p->sums));
+		text_format(w, ", {} before the end", value_ns(p->duration_ns - m->at_ns));
+	text_format(w, ": live heap {}",
+		    value_part(UNIT_BYTES, m->live_bytes, VARIANCE_BYTES, &p->sums));
 	/* Otherwise a part would exceed the whole: memory that is reserved but never touched. */
 	if (m->has_parts && m->untouched_bytes > m->live_bytes / 10)
-		words_say(w, ", of which {} was never written to", value_bytes(m->untouched_bytes));
-	words_say(w, ", held by the allocator {}, recorder {}",
-		  m->has_parts ? value_part(UNIT_BYTES, m->beyond_bytes, VARIANCE_BYTES, &p->sums)
-			       : value_text("unknown"),
-		  value_bytes(m->own_bytes));
+		text_format(w, ", of which {} was never written to",
+			    value_bytes(m->untouched_bytes));
+	text_format(w, ", held by the allocator {}, recorder {}",
+		    m->has_parts ? value_part(UNIT_BYTES, m->beyond_bytes, VARIANCE_BYTES, &p->sums)
+				 : value_text("unknown"),
+		    value_bytes(m->own_bytes));
 	if (m->cgroup_limit_bytes)
-		words_say(w, "; control group {} of {}", value_bytes(m->cgroup_usage_bytes),
-			  value_bytes(m->cgroup_limit_bytes));
+		text_format(w, "; control group {} of {}", value_bytes(m->cgroup_usage_bytes),
+			    value_bytes(m->cgroup_limit_bytes));
 }
 
-static void say_rss(struct writer_state *s)
+static void describe_rss(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
 	struct words w = { 0 };
@@ -248,15 +228,15 @@ static void say_rss(struct writer_state *s)
 	if (!p->peak_rss_bytes && !p->memory.known)
 		return;
 	if (p->peak_rss_bytes)
-		words_say(&w, p->memory.known ? "{} at most; " : "{} at most",
-			  value_bytes(p->peak_rss_bytes));
+		text_format(&w, p->memory.known ? "{} at most; " : "{} at most",
+			    value_bytes(p->peak_rss_bytes));
 	if (p->memory.known)
 		words_sheet(&w, p);
 	sentences_add(&s->sentences, "RSS", &w, NULL);
 }
 
 /* glibc is the default and not mentioned. */
-static void say_allocator(struct writer_state *s)
+static void describe_allocator(struct writer_state *s)
 {
 	const char *name = s->process->allocator;
 	struct words w = { 0 };
@@ -267,9 +247,9 @@ static void say_allocator(struct writer_state *s)
 	sentences_add(&s->sentences, "allocator", &w, NULL);
 }
 
-static bool say_all(struct result *result, struct locations *locations,
-		    const struct profile *profile, const struct profile_process *first,
-		    const struct query *query)
+static bool describe_all(struct result *result, struct locations *locations,
+			 const struct profile *profile, const struct profile_process *first,
+			 const struct query *query)
 {
 	struct writer_state s = { .sentences = { .result = result },
 				  .result = result,
@@ -278,21 +258,25 @@ static bool say_all(struct result *result, struct locations *locations,
 
 	if (findings_make_all(&s.findings, profile, locations) < 0)
 		return false;
-	say_headline(&s, profile);
+	describe_headline(&s, profile);
+	if (!verdict_describe(&s.sentences, locations, profile, first, &s.findings)) {
+		findings_release(&s.findings);
+		return false;
+	}
 	if (profile->process_count > 1 && !query->filters.process)
-		say_together(&s, profile, process_largest(profile));
-	say_peak(&s);
-	say_left(&s);
-	say_growth(&s);
-	say_churn(&s);
-	say_mapped(&s);
-	say_pools(&s);
-	say_rss(&s);
+		describe_together(&s, profile, process_largest(profile));
+	describe_peak(&s);
+	describe_left(&s);
+	describe_growth(&s);
+	describe_allocations(&s);
+	describe_mapped(&s);
+	describe_pools(&s);
+	describe_rss(&s);
 	struct coverage coverage = coverage_of_process(profile, first);
 
-	coverage_say(&s.sentences, first, &coverage);
-	say_allocator(&s);
-	next_say(&s.sentences, profile, first, &s.findings, query);
+	coverage_describe(&s.sentences, first, &coverage);
+	describe_allocator(&s);
+	next_steps_describe(&s.sentences, profile, first, &s.findings, query);
 	findings_release(&s.findings);
 	return sentences_end(&s.sentences);
 }
@@ -379,7 +363,7 @@ struct result *analyse_summary(const struct profile *profile, struct locations *
 {
 	if (query->against)
 		return comparison_summary(locations, query, error);
-	struct result *result = result_begin("summary", profile, query, 0);
+	struct result *result = result_begin("summary", profile, query, 1);
 	struct picked picked = { 0 };
 
 	if (result && pick_processes(result, profile, query, &picked, error) < 0) {
@@ -391,9 +375,10 @@ struct result *analyse_summary(const struct profile *profile, struct locations *
 	const struct profile_process *first = first_of(&picked);
 	const char *why = is_anything_recorded(&picked) ? NULL : nothing_recorded(profile);
 
-	return result_end(result,
-			  result && fill_table(result, &picked, query->limit) &&
-				  (!first || say_all(result, locations, profile, first, query)) &&
-				  result_notes(result, profile, NULL, why),
-			  error);
+	return result_end(
+		result,
+		result && fill_table(result, &picked, query->limit) &&
+			(!first || describe_all(result, locations, profile, first, query)) &&
+			result_notes(result, profile, NULL, why),
+		error);
 }

@@ -273,7 +273,7 @@ static bool say(struct tags_maker *t, const struct profile *profile)
 	struct sentences sentences = { .result = t->result };
 	struct words none = { 0 };
 
-	selection_say(&sentences, t->query, t->selection);
+	selection_describe(&sentences, t->query, t->selection);
 	if (!any_tag(profile)) {
 		words_text(&none, "none: the program names what it does by HG_SCOPE(\"name\") of "
 				  "<heapgauge/heapgauge.h>");
@@ -307,7 +307,8 @@ struct result *analyse_tags(const struct profile *profile, struct locations *loc
 		return NULL;
 	}
 	if (selection_make(&selection, profile, locations, query,
-			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
+			   (struct view_defaults){ .cost = COST_LIVE, .at = MOMENT_PEAK },
+			   error) < 0)
 		return NULL;
 	t.result = result_begin("tags", profile, query, SELECTION_FIELDS);
 	return result_end(t.result,

@@ -299,7 +299,7 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	return true;
 }
 
-static bool say_left_out(struct thread_maker *m)
+static bool describe_left_out(struct thread_maker *m)
 {
 	struct result_table *t = &m->result->table;
 	uint64_t calls = 0;
@@ -311,7 +311,7 @@ static bool say_left_out(struct thread_maker *m)
 		calls = saturating_add(calls, m->rows[i].thread.calls);
 	words_count(&w, m->count - m->shown, " more thread with ", " more threads with ");
 	words_count(&w, calls, " call, ", " calls, ");
-	words_say(&w, "{} of calls (--limit N shows more)", value_percent(calls, m->calls));
+	text_format(&w, "{} of calls (--limit N shows more)", value_percent(calls, m->calls));
 	t->left_out = words_take(&w, &m->result->arena, &t->left_out_count);
 	return t->left_out != NULL;
 }
@@ -328,7 +328,7 @@ static bool fill_table(struct thread_maker *m)
 		shown[THREAD_BY_OTHERS].title = shown[THREAD_FOR_OTHERS].title =
 			shown[THREAD_MOSTLY].title = NULL;
 	return result_fill(m->result, "threads", shown, THREAD_COLUMNS, m->shown, fill_row, m) &&
-	       say_left_out(m);
+	       describe_left_out(m);
 }
 
 static bool say(struct thread_maker *m)
@@ -348,10 +348,10 @@ static bool say(struct thread_maker *m)
 		sentences_add(&sentences, "shown", &shown, NULL);
 	}
 	if (m->remote_blocks) {
-		words_say(&hands,
-			  "{} of freed blocks were freed by another thread than the one that "
-			  "allocated them: ",
-			  value_percent(m->remote_blocks, m->frees));
+		text_format(&hands,
+			    "{} of freed blocks were freed by another thread than the one that "
+			    "allocated them: ",
+			    value_percent(m->remote_blocks, m->frees));
 		words_estimate(&hands, m->remote_blocks, m->remote_blocks_variance, " block, ",
 			       " blocks, ");
 		words_add(&hands,

@@ -426,8 +426,8 @@ static bool fill_table(struct sweep *s)
 	return true;
 }
 
-static void say_top_sites(struct sentences *s, struct locations *locations,
-			  struct selection *selection)
+static void describe_top_sites(struct sentences *s, struct locations *locations,
+			       struct selection *selection)
 {
 	selection_sort(selection, TOP_SITES);
 	for (size_t i = 0; i < MIN(selection->count, (size_t)TOP_SITES); i++) {
@@ -437,9 +437,9 @@ static void say_top_sites(struct sentences *s, struct locations *locations,
 		if (e->m.live_bytes <= 0)
 			break;
 		words_add(&w, selection_value(selection, &e->m));
-		words_say(&more, "{} of it from ",
-			  value_percent((uint64_t)e->m.live_bytes,
-					(uint64_t)selection->sum.live_bytes));
+		text_format(&more, "{} of it from ",
+			    value_percent((uint64_t)e->m.live_bytes,
+					  (uint64_t)selection->sum.live_bytes));
 		words_text(&more, stack_label(s->result, locations, e->process, e->site->node));
 		sentences_add(s, i ? "" : "at peak", &w, &more);
 		if (s->list.count)
@@ -447,18 +447,18 @@ static void say_top_sites(struct sentences *s, struct locations *locations,
 	}
 }
 
-static bool say_all(struct locations *locations, const struct sweep *sweep,
-		    struct selection *selection)
+static bool describe_all(struct locations *locations, const struct sweep *sweep,
+			 struct selection *selection)
 {
 	struct sentences s = { .result = sweep->result };
 	struct words w = { 0 }, kept = { 0 };
 
 	words_headline(&w, sweep->result, sweep->profile);
-	words_say(&w, "peak {} at {} of {}",
-		  value_estimate(value_bytes(sweep->peak_bytes), sweep->peak_variance),
-		  value_ns(sweep->peak_at_ns), value_ns(sweep->profile->duration_ns));
+	text_format(&w, "peak {} at {} of {}",
+		    value_estimate(value_bytes(sweep->peak_bytes), sweep->peak_variance),
+		    value_ns(sweep->peak_at_ns), value_ns(sweep->profile->duration_ns));
 	sentences_add(&s, NULL, &w, NULL);
-	say_top_sites(&s, locations, selection);
+	describe_top_sites(&s, locations, selection);
 	if (sweep->snapshots) {
 		words_count(&kept, sweep->snapshots, " moment", " moments");
 		words_text(&kept, " with every site -> --at snap:N");
@@ -470,7 +470,7 @@ static bool say_all(struct locations *locations, const struct sweep *sweep,
 struct result *analyse_timeline(const struct profile *profile, struct locations *locations,
 				const struct query *query, struct error *error)
 {
-	const struct ask ask = { .cost = COST_LIVE, .at = MOMENT_PEAK };
+	const struct view_defaults defaults = { .cost = COST_LIVE, .at = MOMENT_PEAK };
 	struct query at_peak = *query;
 	struct selection selection = { 0 };
 	struct sweep s = { .profile = profile };
@@ -479,7 +479,8 @@ struct result *analyse_timeline(const struct profile *profile, struct locations 
 	at_peak.has_cost = false;
 	at_peak.at = at_peak.minus = (struct moment){ 0 };
 	s.wanted = processes_choose(profile, query, &s.arena, error);
-	if (!s.wanted || selection_make(&selection, profile, locations, &at_peak, ask, error) < 0)
+	if (!s.wanted ||
+	    selection_make(&selection, profile, locations, &at_peak, defaults, error) < 0)
 		goto end;
 	error_set(error, "out of memory");
 	s.result = result_begin("timeline", profile, query, 1);
@@ -488,7 +489,7 @@ struct result *analyse_timeline(const struct profile *profile, struct locations 
 	s.result->shows_peak = true;
 	result_head_add(s.result, "point_count", value_count(s.points.count));
 	thin(&s, query->limit);
-	done = fill_table(&s) && say_all(locations, &s, &selection) &&
+	done = fill_table(&s) && describe_all(locations, &s, &selection) &&
 	       result_notes(s.result, profile, locations,
 			    s.points.count ? NULL : nothing_recorded(profile));
 end:

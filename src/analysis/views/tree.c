@@ -7,7 +7,7 @@
  * their caller, with their number and sum. So the lines below a node always add up to its total.
  */
 #include "analysis/result/build.h"
-#include "analysis/query/heavy_tree.h"
+#include "analysis/query/pruned_tree.h"
 #include "base/checked.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -33,7 +33,7 @@ struct grower {
 	struct result *result;
 	const struct query *query;
 	const struct selection *selection;
-	const struct heavy_tree *tree;
+	const struct pruned_tree *tree;
 	VECTOR(struct result_value) values;
 	bool failed;
 };
@@ -43,7 +43,7 @@ static struct stack_amount amount_of(const struct selection *s, const struct ent
 	return stack_amount_of_measures(s, &e->m);
 }
 
-static const char *name_of(struct grower *g, const struct heavy_node *n)
+static const char *name_of(struct grower *g, const struct pruned_node *n)
 {
 	const struct result_frame *f = &n->location->frame;
 	const char *inlined = f->inlined ? "  (inlined)" : "";
@@ -87,7 +87,7 @@ static void fill_numbers(struct grower *g, struct result_value row[TREE_COLUMNS]
 	row[TREE_CALLS] = stack_amount_also(s, total, ALSO_CALLS);
 }
 
-static void push_node(struct grower *g, const struct heavy_node *n)
+static void push_node(struct grower *g, const struct pruned_node *n)
 {
 	const struct result_frame *f = &n->location->frame;
 	struct result_value row[TREE_COLUMNS] = {
@@ -108,7 +108,7 @@ static void push_node(struct grower *g, const struct heavy_node *n)
 }
 
 /* The omitted children, in one line. */
-static void push_hidden(struct grower *g, const struct heavy_node *n)
+static void push_hidden(struct grower *g, const struct pruned_node *n)
 {
 	struct result_value row[TREE_COLUMNS] = {
 		[TREE_DEPTH] = value_id(n->depth + 1),
@@ -134,7 +134,7 @@ static void push_hidden(struct grower *g, const struct heavy_node *n)
 static void visit(void *context, uint32_t node, bool leaves)
 {
 	struct grower *g = context;
-	const struct heavy_node *n = &g->tree->nodes[node];
+	const struct pruned_node *n = &g->tree->nodes[node];
 
 	if (leaves && n->folded_count)
 		push_hidden(g, n);
@@ -177,7 +177,7 @@ static bool fill_table(struct grower *g)
 
 static bool grow(struct grower *g, const struct profile *profile, struct locations *locations)
 {
-	heavy_tree_walk(g->tree, visit, g);
+	pruned_tree_walk(g->tree, visit, g);
 	bool done = !g->failed && fill_table(g) &&
 		    selection_headline(g->result, profile, g->query, g->selection) &&
 		    selection_notes(g->result, profile, locations, g->selection);
@@ -190,18 +190,19 @@ struct result *analyse_tree(const struct profile *profile, struct locations *loc
 			    const struct query *query, struct error *error)
 {
 	AUTO(selection_release) struct selection selection = { 0 };
-	AUTO(heavy_tree_release) struct heavy_tree tree = { 0 };
+	AUTO(pruned_tree_release) struct pruned_tree tree = { 0 };
 	struct grower g = { .query = query, .selection = &selection, .tree = &tree };
-	struct heavy_options options;
+	struct pruned_options options;
 
-	if (heavy_options_of(query, amount_of, 1.0, &options, error) < 0 ||
+	if (pruned_options_of(query, amount_of, 1.0, &options, error) < 0 ||
 	    selection_make(&selection, profile, locations, query,
-			   (struct ask){ .cost = COST_LIVE, .at = MOMENT_PEAK }, error) < 0)
+			   (struct view_defaults){ .cost = COST_LIVE, .at = MOMENT_PEAK },
+			   error) < 0)
 		return NULL;
 	g.result = result_begin("tree", profile, query, SELECTION_FIELDS);
 	return result_end(g.result,
 			  g.result && selection_fields(g.result, &selection) &&
-				  heavy_tree_grow(&tree, &selection, locations, options) == 0 &&
+				  pruned_tree_grow(&tree, &selection, locations, options) == 0 &&
 				  grow(&g, profile, locations),
 			  error);
 }

@@ -11,12 +11,13 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "cli/options/ask.h"
+#include "cli/options/query_options.h"
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "model/bundle.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/repository.h"
 #include "util/units.h"
 #include "util/vector.h"
 
@@ -60,7 +61,7 @@ struct bundle_command {
 	const char *path, *output;
 	struct bundle_options bundle;
 	VECTOR(const char *) source_folders; /* each to be freed */
-	struct asked asked;
+	struct query_options asked;
 };
 
 static int add_source_folder(struct bundle_command *c, const char *folder, struct error *error)
@@ -75,31 +76,15 @@ static int add_source_folder(struct bundle_command *c, const char *folder, struc
 	return 0;
 }
 
-/* Ignores a repository owned by another user, which could widen the choice of folders. */
-static bool is_repository(const char *folder)
-{
-	AUTO_FREE char *git = path_join(folder, ".git");
-	struct stat status;
-
-	return git && lstat(git, &status) == 0 &&
-	       (status.st_uid == geteuid() || status.st_uid == 0);
-}
-
 /* Adds the project: the repository that contains this folder, else this folder; never "/". */
 static int add_project(struct bundle_command *c, struct error *error)
 {
 	AUTO_FREE char *here = realpath(".", NULL);
-	AUTO_FREE char *at = here ? strdup(here) : NULL;
 
-	while (at && strcmp(at, "/") != 0 && !is_repository(at)) {
-		char *above = path_folder(at);
-
-		free(at);
-		at = above;
-	}
-	if (!at)
+	if (!here)
 		return error_errno(error, "cannot determine the current folder");
-	const char *project = strcmp(at, "/") != 0 ? at : here;
+	AUTO_FREE char *root = repository_of(here);
+	const char *project = root ? root : here;
 
 	return strcmp(project, "/") == 0 ? 0 : add_source_folder(c, project, error);
 }
@@ -123,13 +108,13 @@ static int take_option(void *state, int option, const char *value, struct error 
 	case OPT_SOURCE_FOLDER:
 		return add_source_folder(c, value, error);
 	case OPT_DEBUG_FOLDER:
-		return ask_take(&c->asked, ASK_DEBUG_FOLDER, value, error);
+		return query_options_take(&c->asked, QUERY_DEBUG_FOLDER, value, error);
 	case OPT_DEBUGINFOD:
-		return ask_take(&c->asked, ASK_DEBUGINFOD, value, error);
+		return query_options_take(&c->asked, QUERY_DEBUGINFOD, value, error);
 	case OPT_DEBUGINFOD_DEADLINE:
-		return ask_take(&c->asked, ASK_DEBUGINFOD_DEADLINE, value, error);
+		return query_options_take(&c->asked, QUERY_DEBUGINFOD_DEADLINE, value, error);
 	case OPT_NO_CACHE:
-		return ask_take(&c->asked, ASK_NO_CACHE, value, error);
+		return query_options_take(&c->asked, QUERY_NO_CACHE, value, error);
 	default:
 		return error_set(error, "internal error: unhandled option");
 	}
@@ -183,14 +168,14 @@ static int bundle(void *state, const struct common_options *common, struct error
 
 static int run_bundle(int argc, char **argv)
 {
-	struct bundle_command c = { .asked = ask_init() };
+	struct bundle_command c = { .asked = query_options_init() };
 	const struct command_steps steps = { take_option, NULL, bundle };
 	int status = command_run(&command_bundle, &steps, &c, argc, argv);
 
 	for (size_t i = 0; i < c.source_folders.count; i++)
 		free((char *)(uintptr_t)c.source_folders.at[i]);
 	vector_release(&c.source_folders);
-	ask_release(&c.asked);
+	query_options_release(&c.asked);
 	return status;
 }
 

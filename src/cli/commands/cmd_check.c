@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "cli/options/ask.h"
+#include "cli/options/query_options.h"
 #include "cli/budgets.h"
 #include "cli/commands.h"
 #include "cli/open.h"

@@ -8,13 +8,14 @@
 
 #include "analysis/query/comparison.h"
 #include "base/compiler.h"
-#include "cli/options/ask.h"
+#include "cli/options/query_options.h"
 #include "cli/commands.h"
 #include "cli/open.h"
+#include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
-enum diff_option { OPT_VIEW = ASK_COUNT, OPT_FORMAT, OPT_BYTES, OPT_TO, OPT_PER };
+enum diff_option { OPT_VIEW = QUERY_COUNT, OPT_FORMAT, OPT_BYTES, OPT_TO, OPT_PER };
 
 static const struct option_row option_rows[] = {
 	[OPT_VIEW] = { "view", 'v', "VIEW", "which view to show", .choices = WORDS(analyses),
@@ -25,7 +26,7 @@ static const struct option_row option_rows[] = {
 	[OPT_TO] = { "to", 0, NULL, "the recordings after it are the new ones: OLD... --to NEW...",
 		     .scope = OPTION_TYPED_ONLY },
 	[OPT_PER] = { "per", 0, "N", "each run did N units of work: show numbers per unit" },
-	ASK_ROWS,
+	QUERY_ROWS,
 };
 
 typedef VECTOR(const char *) path_vector;
@@ -37,7 +38,7 @@ struct diff_command {
 	bool to_given, view_given;
 	uint64_t per;
 	struct show show;
-	struct asked asked;
+	struct query_options asked;
 };
 
 static int take_word(struct diff_command *c, const char *word, struct error *error)
@@ -66,8 +67,8 @@ static int take_option(void *state, int option, const char *value, struct error 
 {
 	struct diff_command *c = state;
 
-	if (option >= 0 && option < ASK_COUNT)
-		return ask_take(&c->asked, (enum ask_option)option, value, error);
+	if (option >= 0 && option < QUERY_COUNT)
+		return query_options_take(&c->asked, (enum query_option)option, value, error);
 	switch (option) {
 	case OPTIONS_WORD:
 		return take_word(c, value, error);
@@ -108,23 +109,24 @@ static int check(void *state, struct error *error)
 				 "--against %s' shows it in the browser",
 				 c->after_paths.at[0], c->before_paths.at[0]);
 	if (!c->view_given)
-		c->show.view = ask_default_view(&c->asked, true);
+		c->show.view = query_options_default_view(&c->asked, true);
 	if (!c->show.view->compares)
 		return error_set(error, "the view %s does not compare recordings",
 				 c->show.view->name);
 	return 0;
 }
 
-static int open_all(const struct asked *asked, const path_vector *paths, profile_vector *profiles,
+static int open_all(struct diff_command *c, const path_vector *paths, profile_vector *profiles,
 		    struct error *error)
 {
 	for (size_t i = 0; i < paths->count; i++) {
 		struct profile *profile =
-			profile_asked(recording_open(paths->at[i], error), asked, error);
+			profile_requested(recording_open(paths->at[i], error), &c->asked, error);
 
 		if (!profile)
 			return -1;
-		if (!vector_push(profiles, profile)) {
+		if ((c->before.count && profile_own_like(profile, c->before.at[0], error) < 0) ||
+		    !vector_push(profiles, profile)) {
 			profile_free(profile);
 			return error_set(error, "out of memory");
 		}
@@ -136,8 +138,8 @@ static int show_difference(void *state, const struct common_options *common, str
 {
 	struct diff_command *c = state;
 
-	if (open_all(&c->asked, &c->before_paths, &c->before, error) < 0 ||
-	    open_all(&c->asked, &c->after_paths, &c->after, error) < 0)
+	if (open_all(c, &c->before_paths, &c->before, error) < 0 ||
+	    open_all(c, &c->after_paths, &c->after, error) < 0)
 		return -1;
 	const struct comparison against = { .before = c->before.at,
 					    .before_count = c->before.count,
@@ -171,12 +173,12 @@ static void release(struct diff_command *c)
 	vector_release(&c->after);
 	vector_release(&c->before_paths);
 	vector_release(&c->after_paths);
-	ask_release(&c->asked);
+	query_options_release(&c->asked);
 }
 
 static int run_diff(int argc, char **argv)
 {
-	struct diff_command c = { .asked = ask_init(),
+	struct diff_command c = { .asked = query_options_init(),
 				  .show = { .view = &analyses[0], .renderer = &renderers[0] } };
 	const struct command_steps steps = { take_option, check, show_difference };
 	int status = command_run(&command_diff, &steps, &c, argc, argv);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "cli/options/ask.h"
+#include "cli/options/query_options.h"
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "export/exporters.h"
@@ -20,7 +20,7 @@
 #include "util/files.h"
 #include "util/printable.h"
 
-enum export_option { OPT_FORMAT = ASK_COUNT, OPT_OUTPUT };
+enum export_option { OPT_FORMAT = QUERY_COUNT, OPT_OUTPUT };
 
 static const struct option_row option_rows[] = {
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format",
@@ -28,24 +28,24 @@ static const struct option_row option_rows[] = {
 	[OPT_OUTPUT] = { "output", 'o', "FILE", "write to FILE, or to stdout if it is -",
 			 .fallback = "the recording's name with another extension",
 			 .scope = OPTION_TYPED_ONLY },
-	ASK_ROWS,
+	QUERY_ROWS,
 };
 
 struct export_command {
 	const char *path, *output;
 	const struct exporter *exporter;
-	struct asked asked;
-	uint64_t typed; /* bits of enum ask_option: given on the command line, not in settings */
+	struct query_options asked;
+	uint64_t typed; /* bits of enum query_option: given on the command line, not in settings */
 };
 
 static int take_option(void *state, int option, const char *value, struct error *error)
 {
 	struct export_command *c = state;
 
-	if (option >= 0 && option < ASK_COUNT) {
+	if (option >= 0 && option < QUERY_COUNT) {
 		if (!options_origin())
 			c->typed |= UINT64_C(1) << option;
-		return ask_take(&c->asked, (enum ask_option)option, value, error);
+		return query_options_take(&c->asked, (enum query_option)option, value, error);
 	}
 	switch (option) {
 	case OPTIONS_WORD:
@@ -65,18 +65,18 @@ static int take_option(void *state, int option, const char *value, struct error 
 static int check_question(const struct export_command *c, struct error *error)
 {
 	static const struct {
-		enum ask_option option;
+		enum query_option option;
 		enum export_takes needs;
 	} rows[] = {
-		{ ASK_COST, TAKES_COST },
-		{ ASK_AT, TAKES_MOMENT },
-		{ ASK_MINUS, TAKES_MOMENT },
-		{ ASK_LIMIT, TAKES_LIMIT },
-		{ ASK_THRESHOLD, TAKES_THRESHOLD },
-		{ ASK_BY, TAKES_NOTHING_SUCH },
-		{ ASK_CALLEES, TAKES_NOTHING_SUCH },
-		{ ASK_DEPTH, TAKES_NOTHING_SUCH },
-		{ ASK_FOLD_RECURSION, TAKES_NOTHING_SUCH },
+		{ QUERY_COST, TAKES_COST },
+		{ QUERY_AT, TAKES_MOMENT },
+		{ QUERY_MINUS, TAKES_MOMENT },
+		{ QUERY_LIMIT, TAKES_LIMIT },
+		{ QUERY_THRESHOLD, TAKES_THRESHOLD },
+		{ QUERY_BY, TAKES_NOTHING_SUCH },
+		{ QUERY_CALLEES, TAKES_NOTHING_SUCH },
+		{ QUERY_DEPTH, TAKES_NOTHING_SUCH },
+		{ QUERY_FOLD_RECURSION, TAKES_NOTHING_SUCH },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -183,9 +183,9 @@ static int export_profile(const struct export_command *c, const struct profile *
 	if (!locations) {
 		error_set(error, "out of memory");
 	} else if (selection_make(&selection, profile, locations, &c->asked.query,
-				  (struct ask){ .cost = COST_LIVE,
-						.at = MOMENT_END,
-						.kinds = c->exporter->kinds },
+				  (struct view_defaults){ .cost = COST_LIVE,
+							  .at = MOMENT_END,
+							  .kinds = c->exporter->kinds },
 				  error) == 0) {
 		const struct export_input input = { profile, locations, &c->asked.query,
 						    &selection };
@@ -211,7 +211,8 @@ static int export_recording(void *state, const struct common_options *common, st
 		made = output_name(recording, c->exporter->suffix, error);
 	const char *output = c->output ? c->output : made;
 	struct profile *profile =
-		output ? profile_asked(recording_open(recording, error), &c->asked, error) : NULL;
+		output ? profile_requested(recording_open(recording, error), &c->asked, error)
+		       : NULL;
 
 	if (!profile)
 		return -1;
@@ -236,11 +237,11 @@ static int export_recording(void *state, const struct common_options *common, st
 
 static int run_export(int argc, char **argv)
 {
-	struct export_command c = { .asked = ask_init() };
+	struct export_command c = { .asked = query_options_init() };
 	const struct command_steps steps = { take_option, check, export_recording };
 	int status = command_run(&command_export, &steps, &c, argc, argv);
 
-	ask_release(&c.asked);
+	query_options_release(&c.asked);
 	return status;
 }
 

@@ -45,33 +45,38 @@ struct requests {
 	bool exact_bytes, remove;
 };
 
-enum left_state { LEFT_REPORTED, LEFT_NOT_SHOWN, LEFT_RUNNING, LEFT_UNREADABLE };
+enum leftover_state {
+	LEFTOVER_REPORTED,
+	LEFTOVER_NOT_SHOWN,
+	LEFTOVER_RUNNING,
+	LEFTOVER_UNREADABLE
+};
 
 /* A profile found on disk, its sort key, and what was done with it. */
-struct left {
+struct leftover {
 	char *path;
 	uint64_t seen_ns;
-	enum left_state state;
+	enum leftover_state state;
 };
-typedef VECTOR(struct left) left_list;
+typedef VECTOR(struct leftover) leftover_list;
 
-static void left_release(left_list *list)
+static void leftover_release(leftover_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
 		free(list->at[i].path);
 	vector_release(list);
 }
 
-static int compare_left(const void *left, const void *right)
+static int compare_leftovers(const void *left, const void *right)
 {
-	const struct left *a = left, *b = right;
+	const struct leftover *a = left, *b = right;
 
 	if (a->seen_ns != b->seen_ns)
 		return a->seen_ns < b->seen_ns ? 1 : -1;
 	return strcmp(a->path, b->path);
 }
 
-static int find_left(const char *folder, left_list *ret, struct error *error)
+static int find_leftovers(const char *folder, leftover_list *ret, struct error *error)
 {
 	AUTO_CLOSE_FOLDER DIR *stream = opendir(folder);
 	const struct dirent *entry;
@@ -83,14 +88,15 @@ static int find_left(const char *folder, left_list *ret, struct error *error)
 
 		if (path && !recorded_file_name(path))
 			continue;
-		struct left one = { .path = path, .seen_ns = path ? inspect_file_seen(path) : 0 };
+		struct leftover one = { .path = path,
+					.seen_ns = path ? inspect_file_seen(path) : 0 };
 
 		if (!path || !vector_push(ret, one))
 			return error_set(error, "out of memory");
 		path = NULL; /* now owned by the list */
 	}
 	if (ret->count)
-		qsort(ret->at, ret->count, sizeof *ret->at, compare_left);
+		qsort(ret->at, ret->count, sizeof *ret->at, compare_leftovers);
 	return 0;
 }
 
@@ -127,8 +133,8 @@ static struct post_mortem_pressure ask_pressure(const struct cgroups *groups, co
 	return (struct post_mortem_pressure){ 0 };
 }
 
-static void ask_witnesses(const struct witnesses *witnesses, const struct inspect_left *left,
-			  const struct profile_process *process, struct post_mortem *ret)
+static void query_witnesses(const struct witnesses *witnesses, const struct inspect_leftover *left,
+			    const struct profile_process *process, struct post_mortem *ret)
 {
 	const struct oom_victim victim = {
 		.pid = (pid_t)process->pid,
@@ -186,8 +192,8 @@ static int add_profile(struct post_mortems *post_mortems, struct post_mortem *on
 }
 
 /* Reads the file. Returns NULL with the error set on failure. */
-static struct profile *read_left(const char *path, struct inspect_left *ret_left,
-				 struct error *error)
+static struct profile *read_leftover(const char *path, struct inspect_leftover *ret_left,
+				     struct error *error)
 {
 	struct recording recording = { 0 };
 	struct profile *profile = NULL;
@@ -200,30 +206,30 @@ static struct profile *read_left(const char *path, struct inspect_left *ret_left
 }
 
 /* Reports it, unless its process is still running. Returns -1 with the error set on failure. */
-static int add_left(struct post_mortems *post_mortems, struct left *file,
-		    const struct requests *requests, const struct witnesses *witnesses,
-		    struct error *error)
+static int add_leftover(struct post_mortems *post_mortems, struct leftover *file,
+			const struct requests *requests, const struct witnesses *witnesses,
+			struct error *error)
 {
 	AUTO_FREE char *again = report_again(file->path, 0);
 	struct post_mortem one = { .path = file->path, .again = again };
 	struct error problem = ERROR_INIT;
-	struct inspect_left left;
+	struct inspect_leftover left;
 	char group[sizeof left.own.cgroup + 1] = "", host[sizeof left.own.host + 1] = "", when[64];
-	struct profile *profile = read_left(file->path, &left, &problem);
+	struct profile *profile = read_leftover(file->path, &left, &problem);
 
 	if (!profile) {
-		file->state = LEFT_UNREADABLE;
+		file->state = LEFTOVER_UNREADABLE;
 		one.problem = problem.message;
 		return post_mortems_add(post_mortems, &one, error);
 	}
 	const struct profile_process *process = &profile->processes[0];
 	int status = 0;
 
-	file->state = LEFT_RUNNING;
+	file->state = LEFTOVER_RUNNING;
 	if (process->end != PROFILE_RUNNING) {
 		snprintf(group, sizeof group, "%.*s", (int)sizeof left.own.cgroup, left.own.cgroup);
 		snprintf(host, sizeof host, "%.*s", (int)sizeof left.own.host, left.own.host);
-		ask_witnesses(witnesses, &left, process, &one);
+		query_witnesses(witnesses, &left, process, &one);
 		write_time(one.ended_real_ns, when, sizeof when);
 		one.profile = profile;
 		one.limit_bytes = left.own.cgroup_limit_bytes;
@@ -232,8 +238,9 @@ static int add_left(struct post_mortems *post_mortems, struct left *file,
 		one.ended = when;
 		status = add_profile(post_mortems, &one, requests, error);
 		/* Machine-readable formats list all of them. */
-		file->state = status == 1 || requests->renderer != &renderers[0] ? LEFT_REPORTED
-										 : LEFT_NOT_SHOWN;
+		file->state = status == 1 || requests->renderer != &renderers[0]
+				      ? LEFTOVER_REPORTED
+				      : LEFTOVER_NOT_SHOWN;
 	}
 	profile_free(profile);
 	return status;
@@ -248,19 +255,19 @@ static void free_mortems(struct post_mortems **post_mortems)
 
 /* Removes only profiles that were reported, after the report has been written. Names each profile it keeps, and
  * why. */
-static int remove_reported(const left_list *left, struct error *error)
+static int remove_reported(const leftover_list *left, struct error *error)
 {
 	static const char *const reasons[] = {
-		[LEFT_NOT_SHOWN] = "it is not among those shown (--limit)",
-		[LEFT_RUNNING] = "its process runs",
-		[LEFT_UNREADABLE] = "it cannot be read",
+		[LEFTOVER_NOT_SHOWN] = "it is not among those shown (--limit)",
+		[LEFTOVER_RUNNING] = "its process runs",
+		[LEFTOVER_UNREADABLE] = "it cannot be read",
 	};
 	int status = 0;
 
 	for (size_t i = 0; i < left->count; i++) {
-		const struct left *file = &left->at[i];
+		const struct leftover *file = &left->at[i];
 
-		if (file->state != LEFT_REPORTED)
+		if (file->state != LEFTOVER_REPORTED)
 			cli_error("kept %s: %s", file->path, reasons[file->state]);
 		else if (unlink(file->path) < 0)
 			status = error_errno(error, "cannot remove %s", file->path);
@@ -271,7 +278,7 @@ static int remove_reported(const left_list *left, struct error *error)
 static int examine(void *state, const struct common_options *common, struct error *error)
 {
 	const struct requests *requests = state;
-	AUTO(left_release) left_list left = { 0 };
+	AUTO(leftover_release) leftover_list left = { 0 };
 	AUTO(free_mortems) struct post_mortems *post_mortems = post_mortems_new(requests->limit);
 	AUTO(oom_log_release) struct oom_log log = { 0 };
 	AUTO(cgroups_release) struct cgroups groups = { 0 };
@@ -279,16 +286,16 @@ static int examine(void *state, const struct common_options *common, struct erro
 
 	if (!post_mortems)
 		return error_set(error, "out of memory");
-	if (find_left(requests->folder, &left, error) < 0)
+	if (find_leftovers(requests->folder, &left, error) < 0)
 		return -1;
 	oom_log_read(&log);
 	cgroups_init(&groups, "");
 	const struct witnesses witnesses = { groups, log };
 
 	for (size_t i = 0; i < left.count; i++) {
-		if (add_left(post_mortems, &left.at[i], requests, &witnesses, error) < 0)
+		if (add_leftover(post_mortems, &left.at[i], requests, &witnesses, error) < 0)
 			return -1;
-		running += left.at[i].state == LEFT_RUNNING;
+		running += left.at[i].state == LEFTOVER_RUNNING;
 	}
 	const struct result *result =
 		post_mortems_end(post_mortems, requests->folder, running, error);

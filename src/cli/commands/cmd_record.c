@@ -15,6 +15,7 @@
 #include "cli/budgets.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
+#include "cli/options/own_option.h"
 #include "cli/options/presets.h"
 #include "cli/options/settings.h"
 #include "cli/summary.h"
@@ -49,6 +50,7 @@ enum {
 	OPT_WRAP_PREFIX,
 	OPT_PYTHON,
 	OPT_PYTHON_TASKS,
+	OPT_OWN,
 	OPT_PID,
 };
 
@@ -147,6 +149,9 @@ static const struct option_row rows[] = {
 	[OPT_PYTHON_TASKS] = { "python-tasks", 0, NULL,
 			       "label what an asyncio task allocates with its name, as task=NAME; Python 3.14 and newer",
 			       .group = "Custom allocators" },
+	[OPT_OWN] = { "own", 0, "REGEX", "functions, files or modules that are your own code",
+		      .fallback =
+			      "sources in the program's git repository, else modules that are not the distribution's" },
 	[OPT_PID] = { "pid", 'p', "PID",
 		      "record the running process PID, which must be recording itself, until Ctrl-C or its end",
 		      .scope = OPTION_TYPED_ONLY },
@@ -221,7 +226,7 @@ static void put_survivors(const struct collect_survivors *who, const char *one, 
 }
 
 /* Printed once, with or without a terminal: otherwise the user does not know why we still wait. */
-static void say_lives_on(void *context, pid_t program, const struct collect_survivors *who)
+static void print_lives_on(void *context, pid_t program, const struct collect_survivors *who)
 {
 	const struct progress_line *line = context;
 
@@ -236,7 +241,7 @@ static void say_lives_on(void *context, pid_t program, const struct collect_surv
 }
 
 /* Names the processes that are no longer recorded. */
-static void say_let_go(const struct collect_result *result)
+static void print_let_go(const struct collect_result *result)
 {
 	const struct collect_survivors *who = &result->survivors;
 	bool one = who->count == 1;
@@ -384,6 +389,8 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 		return take_size(option, value, "128", &collect->stack_least_bytes, error);
 	case OPT_STACKS_TO:
 		return take_size(option, value, "4KiB", &collect->stack_most_bytes, error);
+	case OPT_OWN:
+		return own_option_take(value, &collect->own_code, error);
 	case OPT_DEPTH:
 		status = take_number(option, value, LIVE_DEPTH_MAX, "1 to 1024 frames", &number,
 				     error);
@@ -450,7 +457,7 @@ static int apply_preset(struct arguments *arguments, struct error *error)
 }
 
 /* "heapgauge: --preset python-sampled: --mode sample --python native" */
-static void say_preset(const struct arguments *arguments)
+static void print_preset(const struct arguments *arguments)
 {
 	fprintf(stderr, "heapgauge: --preset %s:", arguments->preset->name);
 	for (size_t i = 0; i < PRESET_OPTIONS; i++)
@@ -586,7 +593,7 @@ static int check_budgets(struct arguments *arguments, const char *path)
 }
 
 /* Printed last, so that it is not overlooked. */
-static void say_written_elsewhere(const struct collect_result *result)
+static void print_written_elsewhere(const struct collect_result *result)
 {
 	if (result->path)
 		cli_error("%s. The recording is %s instead: move it to a folder with free space",
@@ -612,7 +619,7 @@ static int report_result(struct arguments *arguments, struct collect_result *res
 	    summary_print(stderr, result->path, &result->recording, &error) < 0)
 		cli_error("%s", error.message);
 	if (result->not_written[0])
-		say_written_elsewhere(result);
+		print_written_elsewhere(result);
 	if (!result->path)
 		return result->end == COLLECT_SIGNALLED ? end_like(result) : CLI_NOTHING_RECORDED;
 	int checked = arguments->checks ? check_budgets(arguments, result->path) : 0;
@@ -623,7 +630,7 @@ static int report_result(struct arguments *arguments, struct collect_result *res
 }
 
 /* Printed before the run, which may be long, and again under every report. */
-static void say_linked_in(const char *program)
+static void print_linked_in(const char *program)
 {
 	const char *name = preflight_linked_in(program);
 
@@ -678,9 +685,9 @@ static int run_started(struct arguments *arguments)
 		return CLI_NOTHING_RECORDED;
 	}
 	if (!arguments->quiet && arguments->preset_sets)
-		say_preset(arguments);
+		print_preset(arguments);
 	if (!arguments->quiet)
-		say_linked_in(collect->argv[0]);
+		print_linked_in(collect->argv[0]);
 	if (arguments->python_malloc && setenv("PYTHONMALLOC", "malloc", 1) < 0) {
 		cli_error("out of memory");
 		return CLI_NOTHING_RECORDED;
@@ -689,7 +696,7 @@ static int run_started(struct arguments *arguments)
 	collect->self = "/proc/self/exe";
 	collect->wants_recording = !arguments->quiet;
 	if (!arguments->quiet)
-		collect->lives_on = say_lives_on;
+		collect->lives_on = print_lives_on;
 	status = collect_run(collect, &result, &error);
 	erase(collect->context);
 	if (status < 0) {
@@ -697,7 +704,7 @@ static int run_started(struct arguments *arguments)
 		return result.end == COLLECT_NOT_STARTED ? result.number : CLI_NOTHING_RECORDED;
 	}
 	if (!arguments->quiet)
-		say_let_go(&result);
+		print_let_go(&result);
 	return report_result(arguments, &result);
 }
 
@@ -736,6 +743,7 @@ static int run_record(int argc, char **argv)
 		status = run(&arguments);
 	budgets_release(&arguments.budgets);
 	triggers_release(&arguments.collect.triggers);
+	free(arguments.collect.own_code);
 	return status;
 }
 

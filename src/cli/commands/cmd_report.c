@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/options/ask.h"
+#include "cli/options/query_options.h"
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "cli/options/options.h"
@@ -20,11 +20,12 @@
 #include "util/files.h"
 
 enum report_option {
-	OPT_VIEW = ASK_COUNT,
+	OPT_VIEW = QUERY_COUNT,
 	OPT_FORMAT,
 	OPT_OUTPUT,
 	OPT_PID,
 	OPT_BYTES,
+	OPT_MAX_TOKENS,
 };
 
 static const struct option_row option_rows[] = {
@@ -38,7 +39,9 @@ static const struct option_row option_rows[] = {
 	[OPT_PID] = { "pid", 'p', "PID", "read the running process PID instead of a FILE",
 		      .scope = OPTION_TYPED_ONLY },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "show exact byte counts" },
-	ASK_ROWS,
+	[OPT_MAX_TOKENS] = { "max-tokens", 0, "N",
+			     "with --format markdown: at most N tokens, of 4 bytes each" },
+	QUERY_ROWS,
 };
 
 struct report {
@@ -46,9 +49,9 @@ struct report {
 	pid_t pid;	    /* 0: a file */
 	const char *output; /* NULL: stdout */
 	struct show show;
-	struct asked asked;
+	struct query_options asked;
 	bool view_given;
-	uint64_t typed; /* bits of enum ask_option: given on the command line, not in settings */
+	uint64_t typed; /* bits of enum query_option: given on the command line, not in settings */
 };
 
 static int take_word(struct report *report, const char *word, struct error *error)
@@ -57,6 +60,20 @@ static int take_word(struct report *report, const char *word, struct error *erro
 		return error_set(error, "%s is a view and not a recording: write --view %s", word,
 				 word);
 	return options_once(&report->path, "recording", word, error);
+}
+
+static int take_tokens(struct report *report, const char *value, struct error *error)
+{
+	enum { LEAST = 100, MOST = 1000000, TOKEN_BYTES = 4 };
+	uint64_t tokens;
+
+	if (options_number("max-tokens", value, &tokens, error) < 0)
+		return -1;
+	if (tokens < LEAST || tokens > MOST)
+		return error_set(error, "--max-tokens takes %d to %d, not '%s'", LEAST, MOST,
+				 value);
+	report->show.render.max_bytes = (size_t)tokens * TOKEN_BYTES;
+	return 0;
 }
 
 static int take_option(void *state, int option, const char *value, struct error *error)
@@ -81,11 +98,14 @@ static int take_option(void *state, int option, const char *value, struct error 
 	case OPT_BYTES:
 		report->show.render.exact_bytes = true;
 		return 0;
+	case OPT_MAX_TOKENS:
+		return take_tokens(report, value, error);
 	default:
 		if (!options_origin())
 			report->typed |= UINT64_C(1) << option;
-		if (option < ASK_COUNT)
-			return ask_take(&report->asked, (enum ask_option)option, value, error);
+		if (option < QUERY_COUNT)
+			return query_options_take(&report->asked, (enum query_option)option, value,
+						  error);
 		return error_set(error, "internal error: unhandled option");
 	}
 }
@@ -117,7 +137,7 @@ static int write_to_file(struct report *report, const struct profile *profile, s
 /* Rejects query options: on a page the user chooses them there. */
 static int check_page(const struct report *report, struct error *error)
 {
-	static const struct option_row questions[] = { ASK_QUESTION_ROWS };
+	static const struct option_row questions[] = { QUERY_QUESTION_ROWS };
 
 	if (report->view_given)
 		return error_set(error, "a page contains all views: omit --view");
@@ -155,14 +175,14 @@ static int show_report(void *state, const struct common_options *common, struct 
 	AUTO_FREE char *name = NULL, *again = report_again(report->path, report->pid);
 	AUTO_FREE char *root = report->pid ? container_root(report->pid) : NULL;
 	struct profile *profile =
-		profile_asked(open_either(report, &name, error), &report->asked, error);
+		profile_requested(open_either(report, &name, error), &report->asked, error);
 
 	if (!profile)
 		return -1;
 	if (!report->show.renderer->run)
 		return write_page(report, profile, name, error);
 	if (!report->view_given)
-		report->show.view = ask_default_view(&report->asked, false);
+		report->show.view = query_options_default_view(&report->asked, false);
 	report->asked.query.file = name;
 	report->asked.query.again = again;
 	show_asked(&report->show, &report->asked);
@@ -186,17 +206,19 @@ static int check(void *state, struct error *error)
 		return error_set(error,
 				 "either --pid or a recording, not both; of a recording, --process "
 				 "chooses one");
+	if (report->show.render.max_bytes && report->show.renderer->run != render_markdown)
+		return error_set(error, "--max-tokens needs --format markdown");
 	return report->show.renderer->run ? 0 : check_page(report, error);
 }
 
 static int run_report(int argc, char **argv)
 {
 	struct report report = { .show = { .view = &analyses[0], .renderer = &renderers[0] },
-				 .asked = ask_init() };
+				 .asked = query_options_init() };
 	const struct command_steps steps = { take_option, check, show_report };
 	int status = command_run(&command_report, &steps, &report, argc, argv);
 
-	ask_release(&report.asked);
+	query_options_release(&report.asked);
 	return status;
 }
 
@@ -209,6 +231,8 @@ static const char *const examples[] = {
 	"how often each library allocates",
 	"heapgauge report run.hg --view sites --format json",
 	"every stack with all its numbers, for scripts",
+	"heapgauge report run.hg --format markdown --max-tokens 500",
+	"the verdict, the largest owners and the next command, for an issue or a coding agent",
 	"heapgauge report run.hg --format html -o run.html",
 	"the page of 'heapgauge view' as one self-contained file",
 	NULL,

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "cli/options/ask.h"
+#include "cli/options/query_options.h"
 #include "cli/commands.h"
 #include "cli/web/web.h"
 #include "collect/kernel/container.h"
@@ -26,7 +26,14 @@
 #include "util/vector.h"
 
 enum { NICENESS = 10 };
-enum view_option { OPT_PID = ASK_COUNT, OPT_AGAINST, OPT_NO_OPEN, OPT_PORT, OPT_HOST, OPT_SOCKET };
+enum view_option {
+	OPT_PID = QUERY_COUNT,
+	OPT_AGAINST,
+	OPT_NO_OPEN,
+	OPT_PORT,
+	OPT_HOST,
+	OPT_SOCKET
+};
 
 static const struct option_row option_rows[] = {
 	[OPT_PID] = { "pid", 'p', "PID", "show the running process PID, live, instead of a FILE",
@@ -41,7 +48,7 @@ static const struct option_row option_rows[] = {
 		       .group = "Server", .fallback = "127.0.0.1", .scope = OPTION_TYPED_ONLY },
 	[OPT_SOCKET] = { "socket", 0, "FILE", "listen on a Unix socket instead, for ssh -L",
 			 .group = "Server", .scope = OPTION_TYPED_ONLY },
-	ASK_MACHINE_ROWS,
+	QUERY_MACHINE_ROWS,
 };
 
 struct view_command {
@@ -51,7 +58,7 @@ struct view_command {
 	char *root; /* of its container */
 	bool no_open, tcp_given;
 	struct serve_options serve;
-	struct asked asked;
+	struct query_options asked;
 	struct web web;
 };
 
@@ -93,8 +100,9 @@ static int take_option(void *state, int option, const char *value, struct error 
 		c->serve.socket_path = value;
 		return 0;
 	default:
-		if (option >= 0 && option < ASK_COUNT)
-			return ask_take(&c->asked, (enum ask_option)option, value, error);
+		if (option >= 0 && option < QUERY_COUNT)
+			return query_options_take(&c->asked, (enum query_option)option, value,
+						  error);
 		return error_set(error, "internal error: unhandled option");
 	}
 }
@@ -151,7 +159,7 @@ static void open_browser(const char *url)
 	posix_spawnattr_destroy(&attributes);
 }
 
-static void say_where(const struct view_command *c, const struct server *server)
+static void print_where(const struct view_command *c, const struct server *server)
 {
 	const char *socket = c->serve.socket_path;
 
@@ -194,7 +202,7 @@ static int serve_until_signal(struct view_command *c, struct error *error)
 
 	if (!server)
 		return -1;
-	say_where(c, server);
+	print_where(c, server);
 	if (!c->no_open && !c->serve.socket_path && has_screen())
 		open_browser(serve_url_once(server));
 	sigwait(&ends, &number);
@@ -227,12 +235,12 @@ static int show(void *state, const struct common_options *common, struct error *
 
 static int run_view(int argc, char **argv)
 {
-	struct view_command c = { .asked = ask_init() };
+	struct view_command c = { .asked = query_options_init() };
 	const struct command_steps steps = { take_option, check, show };
 	int status = command_run(&command_view, &steps, &c, argc, argv);
 
 	web_release(&c.web);
-	ask_release(&c.asked);
+	query_options_release(&c.asked);
 	free(c.root);
 	vector_release(&c.paths);
 	return status;

@@ -16,7 +16,7 @@
 #include "collect/binaries/elf_facts.h"
 #include "collect/binaries/needed_libraries.h"
 #include "collect/binaries/preflight.h"
-#include "format/unseen.h"
+#include "format/unrecorded.h"
 #include "symbols/symbolizer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -83,16 +83,17 @@ static bool is_expected(const char *path, const struct elf_facts *program)
 		strncasecmp(base + 3, program->shared, strlen(program->shared)) == 0);
 }
 
-static void judge_unseen(struct doctor *doctor, const char *path, uint64_t found)
+static void judge_unrecorded(struct doctor *doctor, const char *path, uint64_t found)
 {
 	/* Many libraries call sbrk only to query the end of the heap, and contain libc's name for other reasons. */
-	found &= ~(UNSEEN_BIT(sbrk) | UNSEEN_BIT(dlsym_libc));
-	for (uint64_t left = unseen_most_specific(found); left; left &= left - 1) {
-		enum unseen is = (enum unseen)__builtin_ctzll(left);
-		char text[UNSEEN_SENTENCE_MAX];
+	found &= ~(UNRECORDED_BIT(sbrk) | UNRECORDED_BIT(dlsym_libc));
+	for (uint64_t left = unrecorded_most_specific(found); left; left &= left - 1) {
+		enum unrecorded is = (enum unrecorded)__builtin_ctzll(left);
+		char text[UNRECORDED_SENTENCE_MAX];
 
-		unseen_say(is, path, text);
-		doctor_add(doctor, "unseen", DOCTOR_WARN, unseen_words[is].remedy, "%s", text);
+		unrecorded_format(is, path, text);
+		doctor_add(doctor, "unrecorded", DOCTOR_WARN, unrecorded_words[is].remedy, "%s",
+			   text);
 	}
 }
 
@@ -103,7 +104,8 @@ static void judge_loaded(struct doctor *doctor, const char *path, const struct e
 	AUTO(needed_release) struct needed needed = { 0 };
 
 	/* An allocator linked into the program has its own line. */
-	judge_unseen(doctor, path, facts->unseen & ~unseen_of_class(UNSEEN_ALLOCATOR));
+	judge_unrecorded(doctor, path,
+			 facts->unrecorded & ~unrecorded_of_class(UNRECORDED_ALLOCATOR));
 	needed_find(&needed, path);
 	for (size_t i = 1; i < needed.files.count; i++) {
 		AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
@@ -112,7 +114,7 @@ static void judge_loaded(struct doctor *doctor, const char *path, const struct e
 		if (!is_expected(needed.files.at[i], facts) &&
 		    file_map_open(&map, needed.files.at[i], NULL) == 0 &&
 		    elf_facts_of(map.bytes, &of))
-			judge_unseen(doctor, needed.files.at[i], of.unseen);
+			judge_unrecorded(doctor, needed.files.at[i], of.unrecorded);
 	}
 }
 

@@ -99,7 +99,7 @@ void web_forget_names(struct web *web)
 
 /* ---- about ---- */
 
-static void say_words(struct json *j, const char *key, struct words words)
+static void print_words(struct json *j, const char *key, struct words words)
 {
 	const char *name, *help;
 
@@ -114,7 +114,7 @@ static void say_words(struct json *j, const char *key, struct words words)
 	json_end_array(j);
 }
 
-static void say_files(struct json *j, const struct web *web)
+static void print_files(struct json *j, const struct web *web)
 {
 	json_key(j, "files");
 	json_array(j);
@@ -135,7 +135,7 @@ static void say_files(struct json *j, const struct web *web)
 	json_field_u64(j, "live_pid", web->live ? (uint64_t)web->files.at[0].pid : 0);
 }
 
-static void say_views(struct json *j)
+static void print_views(struct json *j)
 {
 	json_key(j, "views");
 	json_array(j);
@@ -149,7 +149,7 @@ static void say_views(struct json *j)
 	json_end_array(j);
 }
 
-static void say_costs(struct json *j)
+static void print_costs(struct json *j)
 {
 	json_key(j, "costs");
 	json_array(j);
@@ -165,9 +165,9 @@ static void say_costs(struct json *j)
 	json_end_array(j);
 }
 
-static void say_options(struct json *j)
+static void print_options(struct json *j)
 {
-	static const struct option_row rows[] = { ASK_QUESTION_ROWS };
+	static const struct option_row rows[] = { QUERY_QUESTION_ROWS };
 
 	json_key(j, "options");
 	json_array(j);
@@ -178,7 +178,7 @@ static void say_options(struct json *j)
 		json_field_string(j, "name", rows[i].name);
 		json_field_string(j, "help", rows[i].help);
 		json_field_string(j, "argument", rows[i].argument);
-		say_words(j, "choices", rows[i].choices);
+		print_words(j, "choices", rows[i].choices);
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -192,12 +192,12 @@ void web_about(const struct web *web, struct buffer *out)
 	json_object(&j);
 	json_field_schema(&j);
 	json_field_string(&j, "version", HEAPGAUGE_VERSION);
-	say_files(&j, web);
-	say_views(&j);
-	say_costs(&j);
-	say_words(&j, "axes", (struct words)WORDS_WITH_HELP(axis_rows));
-	say_words(&j, "moments", (struct words)WORDS_WITH_HELP(moment_words));
-	say_options(&j);
+	print_files(&j, web);
+	print_views(&j);
+	print_costs(&j);
+	print_words(&j, "axes", (struct words)WORDS_WITH_HELP(axis_rows));
+	print_words(&j, "moments", (struct words)WORDS_WITH_HELP(moment_words));
+	print_options(&j);
 	json_field_string(&j, "command", command);
 	json_end_object(&j);
 }

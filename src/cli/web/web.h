@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "cli/options/ask.h"
+#include "cli/options/query_options.h"
 #include "model/names.h"
 #include "model/profile.h"
 #include "serve/serve.h"
@@ -31,12 +31,12 @@ struct web_file {
 
 struct web {
 	VECTOR(struct web_file) files;
-	struct web_file before;	   /* the baseline; without a profile: none */
-	const struct asked *asked; /* naming and filters from the command line */
-	struct buffer first;	   /* data embedded in the page; empty: not built yet */
-	struct intern sources;	   /* every source file that a frame refers to ... */
-	bool sources_known;	   /* ... once a request has needed them */
-	struct web_live *live;	   /* for the first file, if it is a running process; else NULL */
+	struct web_file before;		   /* the baseline; without a profile: none */
+	const struct query_options *asked; /* naming and filters from the command line */
+	struct buffer first;		   /* data embedded in the page; empty: not built yet */
+	struct intern sources;		   /* every source file that a frame refers to ... */
+	bool sources_known;		   /* ... once a request has needed them */
+	struct web_live *live; /* for the first file, if it is a running process; else NULL */
 };
 
 /* Opens the recordings. `before_path` may be NULL. Returns -1 with the error set; call web_release in any case. */

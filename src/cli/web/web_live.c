@@ -85,7 +85,7 @@ int web_watch(struct web *web, pid_t pid, const char *before_path, struct error 
 	return before_path ? web_open_file(&web->before, before_path, error) : 0;
 }
 
-static void say_state(const struct web_live *live, struct buffer *out)
+static void print_state(const struct web_live *live, struct buffer *out)
 {
 	struct json j = json_to(out, JSON_COMPACT);
 
@@ -111,5 +111,5 @@ void web_live(struct web *web, const struct serve_request *request, struct serve
 		live->problem = ERROR_INIT;
 		(void)take_reading(web, &live->problem);
 	}
-	say_state(live, &answer->body);
+	print_state(live, &answer->body);
 }

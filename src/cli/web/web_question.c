@@ -18,26 +18,26 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
-enum { OPT_VIEW = ASK_COUNT, OPT_FILE, OPT_COMPARE };
+enum { OPT_VIEW = QUERY_COUNT, OPT_FILE, OPT_COMPARE };
 
 static const struct option_row option_rows[] = {
 	[OPT_VIEW] = { "view", 0, "VIEW", "which view to show",
 		       .choices = WORDS_WITH_HELP(analyses) },
 	[OPT_FILE] = { "file", 0, "N", "which recording" },
 	[OPT_COMPARE] = { "compare", 0, NULL, "what changed since the other recording" },
-	ASK_QUESTION_ROWS,
+	QUERY_QUESTION_ROWS,
 };
 
 struct question {
 	struct web_file *file;
 	const struct analysis *view; /* NULL: not given */
 	bool compare;
-	struct asked asked;
+	struct query_options asked;
 };
 
 static void release_question(struct question *q)
 {
-	ask_release(&q->asked);
+	query_options_release(&q->asked);
 }
 
 static int take_file(struct web *web, struct question *q, const char *value, struct error *error)
@@ -70,8 +70,9 @@ static int take_parsed(struct web *web, struct question *q, int option, const ch
 		q->compare = true;
 		return 0;
 	default:
-		if (option >= 0 && option < ASK_COUNT)
-			return ask_take(&q->asked, (enum ask_option)option, value, error);
+		if (option >= 0 && option < QUERY_COUNT)
+			return query_options_take(&q->asked, (enum query_option)option, value,
+						  error);
 		return -1; /* the error is set */
 	}
 }
@@ -202,7 +203,7 @@ static int ask(struct web *web, struct question *q, const struct serve_param *pa
 		if (take_param(web, q, &params[i], &rooms[i], error) < 0)
 			return -1;
 	if (!q->view)
-		q->view = ask_default_view(&q->asked, q->compare);
+		q->view = query_options_default_view(&q->asked, q->compare);
 	if ((!q->compare && analysis_check(q->view, &q->asked.query, error) < 0) ||
 	    fold_files(web, q, error) < 0)
 		return -1;
@@ -214,7 +215,7 @@ int web_result(struct web *web, const struct serve_param *params, size_t count, 
 	       struct error *error)
 {
 	AUTO(release_question)
-	struct question q = { .file = &web->files.at[0], .asked = ask_init() };
+	struct question q = { .file = &web->files.at[0], .asked = query_options_init() };
 	char **rooms = calloc(count + 1, sizeof *rooms);
 	int status = rooms ? ask(web, &q, params, count, rooms, out, error)
 			   : error_set(error, "out of memory");

@@ -131,8 +131,8 @@ static bool agree(const line_vector *disk, const line_vector *bundled)
 	return true;
 }
 
-static void say_lines(struct buffer *out, const char *file, const char *from,
-		      const line_vector *lines)
+static void print_lines(struct buffer *out, const char *file, const char *from,
+			const line_vector *lines)
 {
 	struct json j = json_to(out, JSON_COMPACT);
 
@@ -158,9 +158,9 @@ static void answer_lines(struct web *web, const char *file, struct serve_answer 
 		find_bundled(&web->files.at[i], file, &bundled);
 	find_bundled(&web->before, file, &bundled);
 	if (read_lines(file, &text, &disk) && agree(&disk, &bundled.lines))
-		say_lines(&answer->body, file, "disk", &disk);
+		print_lines(&answer->body, file, "disk", &disk);
 	else if (bundled.lines.count && !bundled.failed)
-		say_lines(&answer->body, file, "bundle", &bundled.lines);
+		print_lines(&answer->body, file, "bundle", &bundled.lines);
 	else
 		serve_refuse(answer, 404,
 			     "%s cannot be read here; 'heapgauge bundle --sources 10' includes "

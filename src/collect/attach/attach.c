@@ -221,7 +221,7 @@ static void end(struct collector *c, struct target *target, uint64_t now_ns)
 	a->gone = true;
 }
 
-static bool end_turn(struct collector *c, uint64_t now_ns)
+static bool end_iteration(struct collector *c, uint64_t now_ns)
 {
 	const struct attached *a = c->source_state;
 
@@ -236,7 +236,7 @@ static void sample_last(struct attached *a)
 
 	copied_target_copy_last(&a->other, false);
 	(void)target_sample(target, clock_monotonic_ns(), 0, false);
-	if (target->sampling || target_is_asked(target, clock_monotonic_ns()))
+	if (target->sampling || target_has_request(target, clock_monotonic_ns()))
 		target_sample_run(target);
 }
 
@@ -267,7 +267,7 @@ static const struct source attached = {
 	.sample = sample,
 	.twin = twin,
 	.end = end,
-	.end_turn = end_turn,
+	.end_iteration = end_iteration,
 	.finish = finish,
 };
 

@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "collect/profile/profile_copy.h"
 #include "collect/binaries/linked_in.h"
+#include "collect/binaries/project_root.h"
 #include "collect/profile/marks.h"
 #include "collect/kernel/procfs.h"
 #include "collect/process/target.h"
@@ -51,7 +52,7 @@ static void fill_process(const struct profile_copy *c, uint64_t now_ns, struct p
 }
 
 /* For a process that has ended, only its own description is available. */
-static void fill_left(const struct profile_copy *c, bool running, struct process_rows *rows)
+static void fill_leftover(const struct profile_copy *c, bool running, struct process_rows *rows)
 {
 	const struct live_own *own = &profile_copy_head(c)->own;
 	struct process_row *row = &rows->process;
@@ -81,8 +82,9 @@ int inspect_run(const struct profile_copy *c, const struct process_row *process,
 				 .peak_bytes = process->peak_bytes,
 				 .peak_at_ns = process->peak_at_ns,
 				 .peak_bound_bytes = process->peak_bound_bytes };
-	return collector_fill_run(run, host, version,
-				  strdup(process->command ? process->command : ""), error);
+	return collector_fill_run(
+		run, host, version, strdup(process->command ? process->command : ""),
+		project_rule(process->exe && process->exe[0] ? process->exe : "/"), error);
 }
 
 /* If a collector has ended, or is stopped, its clock stops. A process' own clock stops while nothing happens, and the process
@@ -127,7 +129,7 @@ static int fill(const struct profile_copy *copied, enum profile_copy_parts parts
 	if (copied->pid)
 		fill_process(copied, clock_monotonic_ns(), &rows->process);
 	else
-		fill_left(copied, running, rows);
+		fill_leftover(copied, running, rows);
 	if (parts == PROFILE_COPY_ALL)
 		name_linked_in(rows); /* reads its executable */
 	note_clock(copied, &rows->process);
@@ -163,7 +165,7 @@ int inspect_process(pid_t pid, const char *version, struct recording *ret, struc
 }
 
 int inspect_file(const char *path, const char *version, struct recording *ret,
-		 struct inspect_left *ret_left, struct error *error)
+		 struct inspect_leftover *ret_left, struct error *error)
 {
 	AUTO(profile_copy_release) struct profile_copy copied = PROFILE_COPY_INIT;
 	struct recording recording = { 0 };
@@ -180,7 +182,8 @@ int inspect_file(const char *path, const char *version, struct recording *ret,
 		return -1;
 	}
 	if (ret_left)
-		*ret_left = (struct inspect_left){ profile_copy_head(&copied)->own,
+		*ret_left =
+			(struct inspect_leftover){ profile_copy_head(&copied)->own,
 						   profile_copy_head(&copied)->started_mono_ns };
 	*ret = recording;
 	return 0;

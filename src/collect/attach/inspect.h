@@ -17,14 +17,14 @@
 int inspect_process(pid_t pid, const char *version, struct recording *ret, struct error *error);
 
 /* The self-description of a process without a collector. */
-struct inspect_left {
+struct inspect_leftover {
 	struct live_own own;
 	uint64_t started_mono_ns;
 };
 /* The same for a file in which such a process keeps, or has left, its profile. ret_left may be NULL. The error message refers
  * to the file as "it". */
 int inspect_file(const char *path, const char *version, struct recording *ret,
-		 struct inspect_left *ret_left, struct error *error);
+		 struct inspect_leftover *ret_left, struct error *error);
 
 /* The CLOCK_REALTIME at which such a process was last active; 0 if unknown. Reads little of the file. */
 uint64_t inspect_file_seen(const char *path);

@@ -81,13 +81,13 @@ static int connect_to(const char *name, pid_t pid)
 	return fd;
 }
 
-struct asked {
+struct query_options {
 	char name[LIVE_SOCKET_BYTES];
 	struct live_secret secret;
 	bool own; /* the process was started by its collector; else one may have attached to it */
 };
 
-static int find_collector(pid_t pid, struct asked *ret, struct error *error)
+static int find_collector(pid_t pid, struct query_options *ret, struct error *error)
 {
 	struct recorded recorded;
 
@@ -112,9 +112,9 @@ static int find_collector(pid_t pid, struct asked *ret, struct error *error)
 	return 0;
 }
 
-enum { ASK_FAILED = -1, ASK_STRANGER = -2 };
+enum { REQUEST_FAILED = -1, REQUEST_OTHER_USER = -2 };
 /* 1: it will be taken; 0: the collector does not know the process; else one of the above with the error set. */
-static int ask(const struct asked *asked, pid_t pid, pid_t number, const char *name,
+static int ask(const struct query_options *asked, pid_t pid, pid_t number, const char *name,
 	       struct error *error)
 {
 	struct live_request request = { .pid = (uint32_t)number, .secret = asked->secret };
@@ -127,7 +127,7 @@ static int ask(const struct asked *asked, pid_t pid, pid_t number, const char *n
 			"another user listens in place of the collector of process %d: no request "
 			"was sent",
 			(int)pid);
-		return ASK_STRANGER;
+		return REQUEST_OTHER_USER;
 	}
 	if (fd < 0)
 		return error_errno(error, "the collector of process %d cannot be reached",
@@ -149,7 +149,7 @@ static int ask(const struct asked *asked, pid_t pid, pid_t number, const char *n
 
 int request_snapshot(pid_t pid, const char *name, struct error *error)
 {
-	struct asked asked;
+	struct query_options asked;
 	int taken;
 
 	if (strlen(name) >= sizeof((struct live_request *)0)->name)
@@ -161,7 +161,7 @@ int request_snapshot(pid_t pid, const char *name, struct error *error)
 	/* In a container it has another pid. */
 	if (taken == 0 && procfs_own_pid(pid) > 0 && procfs_own_pid(pid) != pid)
 		taken = ask(&asked, pid, procfs_own_pid(pid), name, error);
-	if (taken == ASK_FAILED && !asked.own)
+	if (taken == REQUEST_FAILED && !asked.own)
 		return error_set(
 			error,
 			"no collector is attached to process %d, which records itself: a snapshot "

@@ -11,62 +11,62 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "format/unseen.h"
+#include "format/unrecorded.h"
 
 /* A "*" at either end of a name matches anything. */
 static const struct sign {
-	enum unseen is;
+	enum unrecorded is;
 	const char *name;
 } functions[] = {
-	{ UNSEEN_rust_jemalloc, "_rjem_malloc" },
-	{ UNSEEN_rust_jemalloc, "_rjem_mallocx" },
-	{ UNSEEN_jemalloc, "*mallocx" }, /* it may have any prefix */
-	{ UNSEEN_jemalloc, "je_malloc" },
-	{ UNSEEN_mimalloc, "mi_malloc" },
-	{ UNSEEN_mimalloc, "_mi_malloc_generic" },
-	{ UNSEEN_tcmalloc, "tc_malloc" },
-	{ UNSEEN_tcmalloc, "TCMallocInternalMalloc" },
-	{ UNSEEN_snmalloc, "sn_rust_alloc" },
-	{ UNSEEN_snmalloc, "snmalloc_alloc" },
-	{ UNSEEN_snmalloc, "_ZN8snmalloc*" },
-	{ UNSEEN_rpmalloc, "rpmalloc" },
-	{ UNSEEN_scudo, "__scudo_get_stack_depot_addr" },
-	{ UNSEEN_dlmalloc, "dlmalloc" },
-	{ UNSEEN_dlmalloc, "mspace_malloc" },
-	{ UNSEEN_jvm, "JNI_CreateJavaVM" },
-	{ UNSEEN_v8, "_ZN2v87Isolate*" },
-	{ UNSEEN_ghc, "hs_init_ghc" },
-	{ UNSEEN_ghc, "stg_upd_frame_info" },
-	{ UNSEEN_sbcl, "gc_and_save" },
-	{ UNSEEN_php, "_emalloc" },
-	{ UNSEEN_luajit, "luaJIT_setmode" },
-	{ UNSEEN_mono, "mono_jit_init" },
-	{ UNSEEN_boehm, "GC_malloc_atomic" },
-	{ UNSEEN_cpython, "PyObject_Malloc" },
-	{ UNSEEN_ocaml, "caml_alloc_shr" },
-	{ UNSEEN_ruby, "ruby_init" },
-	{ UNSEEN_dotnet, "coreclr_initialize" },
+	{ UNRECORDED_rust_jemalloc, "_rjem_malloc" },
+	{ UNRECORDED_rust_jemalloc, "_rjem_mallocx" },
+	{ UNRECORDED_jemalloc, "*mallocx" }, /* it may have any prefix */
+	{ UNRECORDED_jemalloc, "je_malloc" },
+	{ UNRECORDED_mimalloc, "mi_malloc" },
+	{ UNRECORDED_mimalloc, "_mi_malloc_generic" },
+	{ UNRECORDED_tcmalloc, "tc_malloc" },
+	{ UNRECORDED_tcmalloc, "TCMallocInternalMalloc" },
+	{ UNRECORDED_snmalloc, "sn_rust_alloc" },
+	{ UNRECORDED_snmalloc, "snmalloc_alloc" },
+	{ UNRECORDED_snmalloc, "_ZN8snmalloc*" },
+	{ UNRECORDED_rpmalloc, "rpmalloc" },
+	{ UNRECORDED_scudo, "__scudo_get_stack_depot_addr" },
+	{ UNRECORDED_dlmalloc, "dlmalloc" },
+	{ UNRECORDED_dlmalloc, "mspace_malloc" },
+	{ UNRECORDED_jvm, "JNI_CreateJavaVM" },
+	{ UNRECORDED_v8, "_ZN2v87Isolate*" },
+	{ UNRECORDED_ghc, "hs_init_ghc" },
+	{ UNRECORDED_ghc, "stg_upd_frame_info" },
+	{ UNRECORDED_sbcl, "gc_and_save" },
+	{ UNRECORDED_php, "_emalloc" },
+	{ UNRECORDED_luajit, "luaJIT_setmode" },
+	{ UNRECORDED_mono, "mono_jit_init" },
+	{ UNRECORDED_boehm, "GC_malloc_atomic" },
+	{ UNRECORDED_cpython, "PyObject_Malloc" },
+	{ UNRECORDED_ocaml, "caml_alloc_shr" },
+	{ UNRECORDED_ruby, "ruby_init" },
+	{ UNRECORDED_dotnet, "coreclr_initialize" },
 };
 
 static const struct sign imports[] = {
-	{ UNSEEN_libc_malloc, "__libc_malloc" },
-	{ UNSEEN_libc_malloc, "__libc_calloc" },
-	{ UNSEEN_libc_malloc, "__libc_realloc" },
-	{ UNSEEN_libc_malloc, "__libc_memalign" },
-	{ UNSEEN_dlmopen, "dlmopen" },
-	{ UNSEEN_sbrk, "sbrk" },
-	{ UNSEEN_sbrk, "__sbrk" },
-	{ UNSEEN_sbrk, "brk" },
-	{ UNSEEN_own_names, "*mallocx" },
-	{ UNSEEN_own_names, "mi_malloc*" },
-	{ UNSEEN_own_names, "je_malloc" },
-	{ UNSEEN_own_names, "tc_malloc" },
-	{ UNSEEN_jvm, "JLI_Launch" },
+	{ UNRECORDED_libc_malloc, "__libc_malloc" },
+	{ UNRECORDED_libc_malloc, "__libc_calloc" },
+	{ UNRECORDED_libc_malloc, "__libc_realloc" },
+	{ UNRECORDED_libc_malloc, "__libc_memalign" },
+	{ UNRECORDED_dlmopen, "dlmopen" },
+	{ UNRECORDED_sbrk, "sbrk" },
+	{ UNRECORDED_sbrk, "__sbrk" },
+	{ UNRECORDED_sbrk, "brk" },
+	{ UNRECORDED_own_names, "*mallocx" },
+	{ UNRECORDED_own_names, "mi_malloc*" },
+	{ UNRECORDED_own_names, "je_malloc" },
+	{ UNRECORDED_own_names, "tc_malloc" },
+	{ UNRECORDED_jvm, "JLI_Launch" },
 };
 
 /* Two texts that are a sign only together. */
 enum { NAMES_LIBC = 62, NAMES_MALLOC = 63 };
-_Static_assert((int)UNSEEN_COUNT <= (int)NAMES_LIBC, "a bit for each");
+_Static_assert((int)UNRECORDED_COUNT <= (int)NAMES_LIBC, "a bit for each");
 
 #define WORD(is, text, sure)                                                                       \
 	{                                                                                          \
@@ -78,21 +78,21 @@ static const struct word {
 	const char *text;
 	bool sure;
 } words[] = {
-	WORD(UNSEEN_jemalloc, "<jemalloc>: ", false),
-	WORD(UNSEEN_rust_jemalloc, "_RJEM_MALLOC_CONF", false),
-	WORD(UNSEEN_arrow, "ARROW_DEFAULT_MEMORY_POOL", true),
-	WORD(UNSEEN_tcmalloc, "tcmalloc.pageheap_unmapped_bytes", false),
-	WORD(UNSEEN_mimalloc, "mimalloc: warning: ", false),
-	WORD(UNSEEN_scudo, "Scudo ERROR", false),
-	WORD(UNSEEN_ghc, "GHCRTS", false),
-	WORD(UNSEEN_sbcl, "SBCL_HOME", false),
-	WORD(UNSEEN_php, "USE_ZEND_ALLOC", false),
-	WORD(UNSEEN_luajit, "LuaJIT 2.", false),
-	WORD(UNSEEN_mono, "MONO_GC_PARAMS", false),
-	WORD(UNSEEN_boehm, "GC_INITIAL_HEAP_SIZE", false),
-	WORD(UNSEEN_cpython, "PYTHONMALLOC", false),
-	WORD(UNSEEN_ocaml, "OCAMLRUNPARAM", false),
-	WORD(UNSEEN_ruby, "RUBY_GC_HEAP_INIT_SLOTS", false),
+	WORD(UNRECORDED_jemalloc, "<jemalloc>: ", false),
+	WORD(UNRECORDED_rust_jemalloc, "_RJEM_MALLOC_CONF", false),
+	WORD(UNRECORDED_arrow, "ARROW_DEFAULT_MEMORY_POOL", true),
+	WORD(UNRECORDED_tcmalloc, "tcmalloc.pageheap_unmapped_bytes", false),
+	WORD(UNRECORDED_mimalloc, "mimalloc: warning: ", false),
+	WORD(UNRECORDED_scudo, "Scudo ERROR", false),
+	WORD(UNRECORDED_ghc, "GHCRTS", false),
+	WORD(UNRECORDED_sbcl, "SBCL_HOME", false),
+	WORD(UNRECORDED_php, "USE_ZEND_ALLOC", false),
+	WORD(UNRECORDED_luajit, "LuaJIT 2.", false),
+	WORD(UNRECORDED_mono, "MONO_GC_PARAMS", false),
+	WORD(UNRECORDED_boehm, "GC_INITIAL_HEAP_SIZE", false),
+	WORD(UNRECORDED_cpython, "PYTHONMALLOC", false),
+	WORD(UNRECORDED_ocaml, "OCAMLRUNPARAM", false),
+	WORD(UNRECORDED_ruby, "RUBY_GC_HEAP_INIT_SLOTS", false),
 	WORD(NAMES_LIBC, "\0libc.so.6\0", false),
 	WORD(NAMES_MALLOC, "\0malloc\0", false),
 };
@@ -184,5 +184,5 @@ uint64_t signs_of_words(struct span constants, uint64_t *sure)
 					  sure);
 	}
 	/* Both are needed to look malloc up in libc's handle. */
-	return (found & ~both) | ((found & both) == both ? UNSEEN_BIT(dlsym_libc) : 0);
+	return (found & ~both) | ((found & both) == both ? UNRECORDED_BIT(dlsym_libc) : 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signs in a file that it contains an allocator or a runtime, or that it bypasses the recorder. Results are bits of enum
- * unseen. Pure. */
+ * unrecorded. Pure. */
 #ifndef COLLECT_BINARIES_ALLOCATOR_SIGNS_H
 #define COLLECT_BINARIES_ALLOCATOR_SIGNS_H
 

@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "collect/binaries/raw_mmap.h"
 #include "collect/binaries/allocator_signs.h"
-#include "format/unseen.h"
+#include "format/unrecorded.h"
 
 /* Allocators in shared libraries that replace the C library's. */
 static const struct library {
@@ -44,7 +44,7 @@ static bool begins_with(const char *text, const char *start)
 
 static void take_import(const char *name, struct walk *walk, struct elf_facts *facts)
 {
-	facts->unseen |= signs_of_import(name);
+	facts->unrecorded |= signs_of_import(name);
 	walk->asks_dlsym |= strcmp(name, "dlsym") == 0;
 }
 
@@ -71,7 +71,7 @@ static void take_symbols(struct walk *walk, struct elf_facts *facts)
 		}
 		if (GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
 			continue;
-		facts->unseen |= signs_of_function(name);
+		facts->unrecorded |= signs_of_function(name);
 		if (header->sh_type != SHT_DYNSYM)
 			continue;
 		facts->defines_malloc |= strcmp(name, "malloc") == 0;
@@ -171,27 +171,27 @@ static void take_sections(struct walk *walk, struct elf_facts *facts)
 }
 
 /* The name of an allocator among the bits; NULL: there is none. */
-static const char *allocator_of(uint64_t unseen)
+static const char *allocator_of(uint64_t unrecorded)
 {
-	unseen &= unseen_of_class(UNSEEN_ALLOCATOR);
-	return unseen ? unseen_words[__builtin_ctzll(unseen)].title : NULL;
+	unrecorded &= unrecorded_of_class(UNRECORDED_ALLOCATOR);
+	return unrecorded ? unrecorded_words[__builtin_ctzll(unrecorded)].title : NULL;
 }
 
 /* A program may mention an allocator that it does not contain, so texts are the last resort. */
 static void believe_words(const struct walk *walk, struct elf_facts *facts)
 {
-	uint64_t allocators = unseen_of_class(UNSEEN_ALLOCATOR);
+	uint64_t allocators = unrecorded_of_class(UNRECORDED_ALLOCATOR);
 	uint64_t believed = walk->sure;
 
 	if (!walk->has_symbols)
 		believed = walk->by_words;
-	else if (facts->defines_malloc && !(facts->unseen & allocators))
+	else if (facts->defines_malloc && !(facts->unrecorded & allocators))
 		believed |= walk->by_words & allocators;
 	if (walk->asks_dlsym)
-		believed |= walk->by_words & UNSEEN_BIT(dlsym_libc);
+		believed |= walk->by_words & UNRECORDED_BIT(dlsym_libc);
 	else
-		believed &= ~UNSEEN_BIT(dlsym_libc);
-	facts->unseen |= believed;
+		believed &= ~UNRECORDED_BIT(dlsym_libc);
+	facts->unrecorded |= believed;
 }
 
 bool elf_facts_of(struct span bytes, struct elf_facts *ret)
@@ -208,7 +208,7 @@ bool elf_facts_of(struct span bytes, struct elf_facts *ret)
 	take_sections(&walk, ret);
 	elf_walk_end(&walk.elf);
 	if (header.e_machine == EM_X86_64 && raw_mmap_is_in(&walk.code, &walk.syscalls))
-		ret->unseen |= UNSEEN_BIT(raw_mmap);
+		ret->unrecorded |= UNRECORDED_BIT(raw_mmap);
 	if (!walk.has_constants)
 		walk.by_words = signs_of_words(span_of(bytes.data, MIN(bytes.size, ELF_WALK_MAX)),
 					       &walk.sure);
@@ -217,7 +217,7 @@ bool elf_facts_of(struct span bytes, struct elf_facts *ret)
 		ret->defines_malloc = ret->defines_new = false;
 	believe_words(&walk, ret);
 	if (ret->is_go)
-		ret->unseen |= UNSEEN_BIT(go);
-	ret->linked_in = allocator_of(ret->unseen);
+		ret->unrecorded |= UNRECORDED_BIT(go);
+	ret->linked_in = allocator_of(ret->unrecorded);
 	return true;
 }

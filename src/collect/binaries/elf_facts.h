@@ -18,7 +18,7 @@ struct elf_facts {
 	bool links_cxx;	       /* libstdc++ or libc++ */
 	bool is_go;
 	uint64_t entry;	       /* entry point */
-	uint64_t unseen;       /* what may hide memory: bits of enum unseen */
+	uint64_t unrecorded;   /* what may hide memory: bits of enum unrecorded */
 	uint64_t zeroed_bytes; /* static data that is not in the file */
 	/* The name of an allocator other than the C library's; NULL: none was found. Literals. */
 	const char *linked_in; /* its code is in this file */

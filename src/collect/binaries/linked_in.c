@@ -72,19 +72,20 @@ static bool is_recorded(const struct process_row *process, const char *path)
 /* The loader names a file by the symbolic link, the kernel by the resolved path: readers use the loader's name. */
 static void name_as_modules(struct process_rows *rows)
 {
-	for (size_t i = 0; rows->unseen_count > 0 && i < rows->module_count; i++) {
+	for (size_t i = 0; rows->unrecorded_count > 0 && i < rows->module_count; i++) {
 		const char *path = rows->modules[i].path;
 		AUTO_FREE char *place = path && path[0] == '/' ? realpath(path, NULL) : NULL;
 
 		if (!place || strcmp(place, path) == 0)
 			continue;
-		for (size_t k = 0; k < rows->unseen_count; k++) {
-			char *name = strcmp(rows->unseen[k].path, place) == 0 ? strdup(path) : NULL;
+		for (size_t k = 0; k < rows->unrecorded_count; k++) {
+			char *name =
+				strcmp(rows->unrecorded[k].path, place) == 0 ? strdup(path) : NULL;
 
 			if (!name)
 				continue;
-			free(rows->unseen[k].path);
-			rows->unseen[k].path = name;
+			free(rows->unrecorded[k].path);
+			rows->unrecorded[k].path = name;
 		}
 	}
 }
@@ -95,18 +96,18 @@ void linked_in_find(struct linked_in *linked_in, struct process_rows *rows)
 	size_t kept = 0;
 
 	rows->process.linked_in = name ? strdup(name) : NULL;
-	for (size_t i = 0; i < rows->unseen_count; i++) {
-		struct unseen_row row = rows->unseen[i];
+	for (size_t i = 0; i < rows->unrecorded_count; i++) {
+		struct unrecorded_row row = rows->unrecorded[i];
 		struct elf_facts facts = facts_of(linked_in, row.path);
 
 		if (!is_recorded(&rows->process, row.path))
-			row.found |= facts.unseen;
+			row.found |= facts.unrecorded;
 		row.zeroed_bytes = facts.zeroed_bytes;
 		if (row.found || row.zeroed_bytes >= ZEROED_MIN_BYTES)
-			rows->unseen[kept++] = row;
+			rows->unrecorded[kept++] = row;
 		else
 			free(row.path);
 	}
-	rows->unseen_count = kept;
+	rows->unrecorded_count = kept;
 	name_as_modules(rows);
 }

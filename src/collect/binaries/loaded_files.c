@@ -20,7 +20,7 @@
 #include "base/compiler.h"
 #include "collect/kernel/map_line.h"
 #include "collect/kernel/procfs.h"
-#include "format/unseen.h"
+#include "format/unrecorded.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -64,19 +64,19 @@ bool loaded_copy(struct loaded *to, const struct loaded *from)
 
 void loaded_give(struct loaded *loaded, struct process_rows *rows)
 {
-	rows->unseen =
-		loaded->files.count ? calloc(loaded->files.count, sizeof *rows->unseen) : NULL;
-	for (size_t i = 0; rows->unseen && i < loaded->files.count; i++) {
-		rows->unseen[i].path = TAKE(loaded->files.at[i].path);
-		rows->unseen[i].found = loaded->files.at[i].found;
-		rows->unseen_count = i + 1;
+	rows->unrecorded =
+		loaded->files.count ? calloc(loaded->files.count, sizeof *rows->unrecorded) : NULL;
+	for (size_t i = 0; rows->unrecorded && i < loaded->files.count; i++) {
+		rows->unrecorded[i].path = TAKE(loaded->files.at[i].path);
+		rows->unrecorded[i].found = loaded->files.at[i].found;
+		rows->unrecorded_count = i + 1;
 	}
 	loaded_release(loaded);
 }
 
 bool loaded_is_due(const struct memory_row *row)
 {
-	uint64_t known = saturating_add(row->live_bytes, row->slack_bytes);
+	uint64_t known = saturating_add(row->live_bytes, row->fragmentation_bytes);
 
 	return saturating_sub(saturating_add(row->heap_bytes, row->anonymous_bytes), known) >
 	       DUE_BYTES;
@@ -140,7 +140,7 @@ static void add_file(struct loaded *loaded, const char *path)
 {
 	struct loaded_file file = { .path = NULL };
 
-	if (known(loaded, path) || loaded->files.count == UNSEEN_FILES_MAX)
+	if (known(loaded, path) || loaded->files.count == UNRECORDED_FILES_MAX)
 		return;
 	file.path = strdup(path);
 	if (file.path)
@@ -246,15 +246,15 @@ static uint64_t own_libc_of(const struct maps *maps)
 }
 
 /* Each namespace maps the file at another address. */
-static void scan_place(const struct loaded *loaded, const struct maps *maps, uint64_t begins,
-		       struct loaded_file *file)
+static void scan_bucket(const struct loaded *loaded, const struct maps *maps, uint64_t begins,
+			struct loaded_file *file)
 {
 	for (size_t i = 0; i < file->slots.count; i++) {
 		uint64_t libc = bound_to(maps, begins, file->slots.at[i]);
 
 		if (libc != 0)
-			file->found |= libc == loaded->own_libc ? UNSEEN_BIT(deepbind)
-								: UNSEEN_BIT(namespace);
+			file->found |= libc == loaded->own_libc ? UNRECORDED_BIT(deepbind)
+								: UNRECORDED_BIT(namespace);
 	}
 	file->places++;
 }
@@ -278,6 +278,6 @@ void loaded_scan(struct loaded *loaded, pid_t pid)
 		struct loaded_file *file = m->start == m->begins ? known(loaded, m->path) : NULL;
 
 		if (file && file->places < PLACES_MAX)
-			scan_place(loaded, &maps, m->begins, file);
+			scan_bucket(loaded, &maps, m->begins, file);
 	}
 }

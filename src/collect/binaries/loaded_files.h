@@ -14,7 +14,7 @@
 struct loaded {
 	VECTOR(struct loaded_file {
 		char *path;
-		uint64_t found;		/* UNSEEN_deepbind, UNSEEN_namespace */
+		uint64_t found;		/* UNRECORDED_deepbind, UNRECORDED_namespace */
 		struct elf_slots slots; /* of malloc etc., relative to the start of the file */
 		unsigned places;	/* private: mappings scanned this time */
 	})

@@ -22,7 +22,7 @@
 #include "base/elf.h"
 #include "base/privilege.h"
 #include "collect/binaries/elf_facts.h"
-#include "format/unseen.h"
+#include "format/unrecorded.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -59,8 +59,8 @@ static enum privilege privilege_of_file(const char *path)
 	facts.file_uid = st.st_uid;
 	facts.file_gid = st.st_gid;
 	facts.capable = getxattr(path, "security.capability", NULL, 0) > 0;
-	facts.held_down = (statvfs(path, &mount) == 0 && mount.f_flag & ST_NOSUID) ||
-			  prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+	facts.privileges_ignored = (statvfs(path, &mount) == 0 && mount.f_flag & ST_NOSUID) ||
+				   prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
 	return privilege_of(&facts);
 }
 
@@ -189,7 +189,7 @@ const char *preflight_linked_in(const char *program)
 	if (facts.defines_malloc)
 		return facts.linked_in ? facts.linked_in : "an allocator";
 	/* A runtime may contain an allocator that it uses for some of its objects, or for none. */
-	return facts.unseen & unseen_of_class(UNSEEN_RUNTIME) ? NULL : facts.linked_in;
+	return facts.unrecorded & unrecorded_of_class(UNRECORDED_RUNTIME) ? NULL : facts.linked_in;
 }
 
 int preflight_recorder(const char *recorder, struct error *error)

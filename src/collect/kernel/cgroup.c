@@ -138,7 +138,7 @@ static uint64_t read_field(const char *folder, const char *name, const char *fie
 	return at ? strtoull(at + strlen(field), NULL, 10) : otherwise;
 }
 
-static uint64_t room_of(const struct cgroup_memory *memory)
+static uint64_t headroom_of(const struct cgroup_memory *memory)
 {
 	return memory->limit_bytes ? saturating_sub(memory->limit_bytes, memory->usage_bytes)
 				   : UINT64_MAX;
@@ -185,7 +185,7 @@ static struct cgroup_memory read_tree(const struct cgroups *cgroups,
 		struct cgroup_memory memory = read_folder(folder, names);
 		char *slash = strrchr(folder, '/');
 
-		if (room_of(&memory) < room_of(&tightest))
+		if (headroom_of(&memory) < headroom_of(&tightest))
 			tightest = memory;
 		if (!slash || (size_t)(slash - folder) < top)
 			break;

@@ -20,7 +20,7 @@
 enum { RECORD_BYTES = 8192, NAME_MAX_ = 15 };
 #define NS_PER_US 1000ull
 /* Tolerances between the log's clock and the process' own. */
-#define SLACK_NS 5000000000ull
+#define MARGIN_NS 5000000000ull
 #define NAMESAKE_BEFORE_NS 1000000000ull
 #define NAMESAKE_AFTER_NS 10000000000ull
 
@@ -76,7 +76,7 @@ void oom_log_release(struct oom_log *log)
 static bool fits(const struct oom_kill *kill, const struct oom_victim *victim)
 {
 	if (kill->pid == victim->pid)
-		return saturating_add(kill->at_ns, SLACK_NS) >= victim->seen_ns;
+		return saturating_add(kill->at_ns, MARGIN_NS) >= victim->seen_ns;
 	return strncmp(kill->name, victim->name, NAME_MAX_) == 0 &&
 	       kill->at_ns >= victim->started_ns &&
 	       saturating_add(kill->at_ns, NAMESAKE_BEFORE_NS) >= victim->seen_ns &&

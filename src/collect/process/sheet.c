@@ -46,7 +46,7 @@ struct maker {
 	uint64_t paged_bytes; /* of mappings queried page by page */
 	/* sums over all mappings */
 	uint64_t owned_bytes, mapped_bytes, shared_map_bytes, static_bytes, stack_bytes;
-	uint64_t unrecorded_bytes, untouched_bytes, slack_untouched_bytes;
+	uint64_t unrecorded_bytes, untouched_bytes, fragmentation_untouched_bytes;
 	uint64_t inherited_owned_bytes, inherited_other_bytes;
 };
 
@@ -220,8 +220,8 @@ static void take_blocks(struct maker *maker, struct part *part, const bool *aren
 			saturating_add(maker->untouched_bytes,
 				       saturating_mul(range.end - range.start - bytes, weight));
 		if (range.end < m->end)
-			maker->slack_untouched_bytes = saturating_add(
-				maker->slack_untouched_bytes,
+			maker->fragmentation_untouched_bytes = saturating_add(
+				maker->fragmentation_untouched_bytes,
 				saturating_mul(untouched_behind(maker, part, i), weight));
 		if (arenas && !arenas[range.start / ARENA_BYTES - m->start / ARENA_BYTES]) {
 			bytes = resident(maker, part, page_down(range.start),
@@ -342,9 +342,10 @@ static void add_mapping(struct maker *maker, const struct mapping *m, struct inh
 
 static void give(const struct maker *maker, struct memory_row *row)
 {
-	uint64_t usable = saturating_add(row->live_bytes, row->slack_bytes);
-	uint64_t slack = MIN(maker->slack_untouched_bytes, row->slack_bytes);
-	uint64_t untouched = MIN(saturating_add(maker->untouched_bytes, slack), usable);
+	uint64_t usable = saturating_add(row->live_bytes, row->fragmentation_bytes);
+	uint64_t fragmentation =
+		MIN(maker->fragmentation_untouched_bytes, row->fragmentation_bytes);
+	uint64_t untouched = MIN(saturating_add(maker->untouched_bytes, fragmentation), usable);
 	uint64_t private_bytes =
 		row->heap_bytes + row->anonymous_bytes + row->stack_bytes - maker->stack_bytes;
 
@@ -376,7 +377,7 @@ static uint64_t small_bytes_of(const struct block_map *map, const struct memory_
 
 		listed = saturating_add(listed, saturating_mul(r->end - r->start, r->weight));
 	}
-	return saturating_sub(saturating_add(row->live_bytes, row->slack_bytes), listed);
+	return saturating_sub(saturating_add(row->live_bytes, row->fragmentation_bytes), listed);
 }
 
 static bool is_counted(enum mapping_kind kind)

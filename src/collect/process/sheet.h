@@ -17,7 +17,7 @@ struct inherited {
 	list; /* by address; the weight is the number of resident bytes */
 };
 
-/* Fills in the classes and parts of a row whose live_bytes and slack_bytes are of the same time. map NULL: only the classes are
+/* Fills in the classes and parts of a row whose live_bytes and fragmentation_bytes are of the same time. map NULL: only the classes are
  * known. */
 void sheet_fill(pid_t pid, const struct smaps *smaps, const struct block_map *map,
 		struct inherited *inherited, struct memory_row *row);

@@ -372,7 +372,7 @@ const char *target_take_dump(struct target *target)
 	return TAKE(target->dump);
 }
 
-bool target_is_asked(struct target *target, uint64_t now_ns)
+bool target_has_request(struct target *target, uint64_t now_ns)
 {
 	uint64_t marks = target->profile.head->used[LIVE_MARKS];
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);

@@ -119,7 +119,7 @@ void target_check_triggers(struct target *target, const struct triggers *trigger
 /* Handles a condition that has become true. */
 void target_fire(struct target *target, const struct trigger *trigger);
 /* Whether the program or another requester wants a snapshot; if so, a worker must call target_sample_run. */
-bool target_is_asked(struct target *target, uint64_t now_ns);
+bool target_has_request(struct target *target, uint64_t now_ns);
 
 /* Returns the condition that requests a recording, once; NULL: none, or a sample is in progress. */
 const char *target_take_dump(struct target *target);

@@ -181,11 +181,11 @@ static void take_requests(struct target *target)
 }
 
 /* An allocator may report a different usable size for a block while it is live: negative counts as 0. */
-static uint64_t live_slack(const struct live_totals *totals)
+static uint64_t live_fragmentation(const struct live_totals *totals)
 {
-	int64_t slack = (int64_t)(totals->slack - totals->freed_slack);
+	int64_t fragmentation = (int64_t)(totals->fragmentation - totals->freed_fragmentation);
 
-	return (uint64_t)MAX(slack, (int64_t)0);
+	return (uint64_t)MAX(fragmentation, (int64_t)0);
 }
 
 /* Reads the live bytes of now, not of when the sample was prepared: the worker may have been delayed. */
@@ -196,7 +196,7 @@ static void read_live(struct live_profile *reader, struct memory_row *row)
 	if (!live_profile_read_totals(reader, &totals))
 		return;
 	row->live_bytes = saturating_sub(totals.bytes, totals.freed_bytes);
-	row->slack_bytes = live_slack(&totals);
+	row->fragmentation_bytes = live_fragmentation(&totals);
 	row->map_live_bytes = totals.map_live_bytes;
 }
 
@@ -262,7 +262,7 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bo
 	target->sample.memory = (struct memory_row){
 		.at_ns = at_ns,
 		.live_bytes = live_bytes,
-		.slack_bytes = live_slack(totals),
+		.fragmentation_bytes = live_fragmentation(totals),
 		.map_live_bytes = totals->map_live_bytes,
 		.cgroup_limit_bytes = target->cgroup.limit_bytes,
 		.cgroup_usage_bytes = target->cgroup.usage_bytes,

@@ -33,11 +33,11 @@
 enum {
 	COPIES_MAX = 5,
 	/* Up to this size, a process' profile is copied without querying which pages exist: most profiles are smaller. */
-	EASY_BYTES = 8 << 20,
+	SMALL_PROFILE_BYTES = 8 << 20,
 	/* Up to this size, a file is read without searching for holes. */
-	EASY_FILE_BYTES = 16 << 10,
+	SMALL_FILE_BYTES = 16 << 10,
 	/* Opened memory may be untouched: the last piece of a table, and part of each leaf of the block map. */
-	TABLE_SLACK = 1 << 20,
+	TABLE_MARGIN = 1 << 20,
 	LEAF_UNITS_MAX = 4,
 	/* Unused nodes of the block map: if two threads create the same node at once, one becomes a spare, and is leaked if
 	 * there already is one. */
@@ -84,7 +84,7 @@ static void note(struct profile_copy *c, const char *to, uint64_t bytes)
 static uint64_t next_data(int fd, uint64_t from, uint64_t bytes, uint64_t *skip)
 {
 	*skip = 0;
-	if (bytes <= EASY_FILE_BYTES)
+	if (bytes <= SMALL_FILE_BYTES)
 		return bytes;
 	*skip = until(fd, from, bytes, SEEK_DATA);
 	return *skip == bytes ? 0 : until(fd, from + *skip, bytes - *skip, SEEK_HOLE);
@@ -176,7 +176,7 @@ uint64_t profile_copy_data_bytes(const struct profile_copy *c, uint64_t from, ui
 void profile_copy_release_memory(struct profile_copy *copied)
 {
 	if (copied->memory)
-		copy_room_free(copied->memory, copied->bytes, &copied->runs);
+		copy_buffer_free(copied->memory, copied->bytes, &copied->runs);
 	copied->memory = NULL;
 	copied->bytes = 0;
 }
@@ -216,7 +216,7 @@ static uint64_t most_of(enum live_region region, uint64_t data_bytes)
 	case LIVE_SAVED: /* a ring: positions are relative to its size, which is never large */
 		return UINT64_MAX;
 	default:
-		return data_bytes + TABLE_SLACK;
+		return data_bytes + TABLE_MARGIN;
 	}
 }
 
@@ -248,12 +248,12 @@ static void take_frees(struct profile_copy *c, const struct live_site_counters *
 	for (uint64_t i = 0; i < head->opened[LIVE_SITE_COUNTERS] / sizeof *site_counters; i++) {
 		new_counters[i].frees = site_counters[i].frees;
 		new_counters[i].freed_bytes = site_counters[i].freed_bytes;
-		new_counters[i].freed_slack = site_counters[i].freed_slack;
+		new_counters[i].freed_fragmentation = site_counters[i].freed_fragmentation;
 	}
 	for (uint64_t i = 0; i < head->opened[LIVE_SLOTS] / sizeof *slots; i++) {
 		new_slots[i].frees = slots[i].frees;
 		new_slots[i].freed_bytes = slots[i].freed_bytes;
-		new_slots[i].freed_slack = slots[i].freed_slack;
+		new_slots[i].freed_fragmentation = slots[i].freed_fragmentation;
 	}
 }
 
@@ -316,15 +316,15 @@ static uint64_t present_bytes(const struct profile_copy *c, int pagemap,
 
 /* For a process' profile that is not small, opens pagemap to find which pages exist: reading the others would allocate them.
  * The caller closes *ret_pagemap; -1: copy all pages. Sets the error if the profile claims far more memory than it can have. */
-static int ask_present(const struct profile_copy *c, enum profile_copy_parts parts,
-		       int *ret_pagemap, struct error *error)
+static int find_present(const struct profile_copy *c, enum profile_copy_parts parts,
+			int *ret_pagemap, struct error *error)
 {
 	const struct live_header *head = head_of(c);
 	uint64_t wanted = 0, there;
 
 	for (int i = 0; i < LIVE_REGIONS; i++)
 		wanted += is_wanted((enum live_region)i, parts) ? head->opened[i] : 0;
-	if (c->fd >= 0 || wanted <= EASY_BYTES)
+	if (c->fd >= 0 || wanted <= SMALL_PROFILE_BYTES)
 		return 0;
 	there = rss_of(c->pid);
 	if (wanted / UNTOUCHED_MAX <= there) {
@@ -421,11 +421,11 @@ static int make_room(struct profile_copy *c, uint64_t bytes, struct error *error
 	/* Zeroes it, since a hole may have been data before. But memory that is lost with its process keeps the last copy as a
 	 * fallback. */
 	if (c->memory && c->bytes == bytes)
-		return c->fd < 0 || copy_room_empty(c->memory, bytes, &c->runs) == 0
+		return c->fd < 0 || copy_buffer_empty(c->memory, bytes, &c->runs) == 0
 			       ? 0
 			       : error_errno(error, "cannot allocate memory for the profile");
 	profile_copy_release_memory(c);
-	c->memory = copy_room_new(bytes);
+	c->memory = copy_buffer_new(bytes);
 	if (!c->memory)
 		return error_errno(error, "cannot allocate memory for the profile");
 	c->bytes = bytes;
@@ -456,7 +456,7 @@ static int copy_profile(struct profile_copy *c, enum profile_copy_parts parts, s
 		int number = copy(c, 0, c->memory, sizeof *head_of(c));
 
 		if (number == 0 &&
-		    (check_head(c, error) < 0 || ask_present(c, parts, &pagemap, error) < 0))
+		    (check_head(c, error) < 0 || find_present(c, parts, &pagemap, error) < 0))
 			return PROFILE_COPY_FAILED;
 		if (number == 0)
 			number = copy_regions(c, pagemap, parts);

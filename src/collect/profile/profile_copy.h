@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "collect/kernel/recorded_processes.h"
-#include "collect/profile/copy_room.h"
+#include "collect/profile/copy_buffer.h"
 #include "format/live/live.h"
 #include "util/error.h"
 

@@ -13,7 +13,7 @@
 #include "collect/run/encoder.h"
 #include "collect/run/handover.h"
 #include "collect/run/launch.h"
-#include "collect/run/unheard_children.h"
+#include "collect/run/unconnected_children.h"
 #include "collect/run/process_log.h"
 #include "collect/process/target.h"
 #include "collect/run/worker.h"
@@ -44,7 +44,7 @@ struct source {
 	/* Called when a process that is not our child has ended. */
 	void (*end)(struct collector *c, struct target *target, uint64_t now_ns);
 	/* Called at the end of each loop iteration. True: this was the last one. */
-	bool (*end_turn)(struct collector *c, uint64_t now_ns);
+	bool (*end_iteration)(struct collector *c, uint64_t now_ns);
 	/* Called after the loop: releases surviving processes, sets end_ns and passes all targets to the encoder. */
 	void (*finish)(struct collector *c);
 };
@@ -69,9 +69,9 @@ struct collector {
 	struct dumps *dumps;	/* NULL = no condition writes recordings */
 	struct worker *sampler; /* runs slow reads: target_sample.c */
 	struct cgroups cgroups;
-	struct unheard_children
-		unheard; /* descendants that have not connected yet; searched for only when no target is left */
-	size_t unheard_count;
+	struct unconnected_children
+		unconnected; /* descendants that have not connected yet; searched for only when no target is left */
+	size_t unconnected_count;
 	struct process_log process_log; /* announced processes, and which of them were missed */
 	struct live_settings settings;	/* initial settings of every process */
 	size_t welcomed;		/* processes that handed over a profile */
@@ -136,9 +136,10 @@ void survivors_let_go(struct collector *c);
 
 /* Waits for the encoder and writes the recording. */
 int collector_write(struct collector *collector, const char *path, struct error *error);
-/* Fills in the host (NULL: this machine's name), the version, and the command, which `run` takes over; NULL: out of memory. */
+/* Fills in the host (NULL: this machine's name), the version, and the command and the rule for own code, which `run` takes
+ * over; NULL: out of memory. */
 int collector_fill_run(struct run_row *run, const char *host, const char *version, char *command,
-		       struct error *error);
+		       char *own_code, struct error *error);
 /* Encodes a recording of a single process, which may be alive; takes ownership of the target. */
 int collector_encode_one(struct target *target, uint64_t now_ns, const char *version,
 			 struct buffer *ret, struct error *error);

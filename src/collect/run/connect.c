@@ -66,8 +66,8 @@ static void settle_ticket(struct collector *c, struct live_ticket ticket)
 	if (announcer)
 		process_log_read(&c->process_log, announcer);
 	if (!is_known(c, ticket.profile))
-		process_log_heard_early(&c->process_log, ticket);
-	else if (process_log_heard(&c->process_log, ticket) && announcer)
+		process_log_connected_early(&c->process_log, ticket);
+	else if (process_log_connected(&c->process_log, ticket) && announcer)
 		announcer->has_become = true;
 }
 
@@ -120,7 +120,7 @@ static void welcome(struct collector *c, struct live_profile *profile, pid_t pid
 	/* If ranks were selected, a process without a rank is the launcher. */
 	if (!ranks_have(&c->options->ranks, (int)target->known.rank - 1))
 		target->left_out = true;
-	(void)vector_push(&c->unheard.inodes, inode);
+	(void)vector_push(&c->unconnected.inodes, inode);
 	(void)number_of(&c->taken, target->id);
 	c->welcomed++;
 	if (pid == c->child && c->child_ended)

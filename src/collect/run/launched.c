@@ -89,7 +89,7 @@ static void report_survivors(struct collector *c, uint64_t now_ns)
 	struct collect_survivors who = { 0 };
 
 	if (!c->child_ended || c->survivors_reported || since_end(c, now_ns) < LIVES_ON_NS ||
-	    count_living(c) + c->unheard_count == 0)
+	    count_living(c) + c->unconnected_count == 0)
 		return;
 	c->survivors_reported = true;
 	survivors_list(c, now_ns, &who);
@@ -113,13 +113,13 @@ static bool all_ended(struct collector *c, uint64_t now_ns)
 	/* A silent connection does not extend the run: a valid peer sends its message when it connects. If no descriptor is
 	 * free to receive it, the encoder is about to close some. */
 	if (!c->child_ended || c->targets.count > 0 || c->is_full) {
-		c->unheard_count = 0; /* searched for again when no target is left */
+		c->unconnected_count = 0; /* searched for again when no target is left */
 		return false;
 	}
 	/* Those found may connect at any time. */
 	if (c->options->children != COLLECT_CHILDREN_NONE)
-		c->unheard_count = unheard_count(&c->unheard, c->listener.name, now_ns);
-	return c->unheard_count == 0;
+		c->unconnected_count = unconnected_count(&c->unconnected, c->listener.name, now_ns);
+	return c->unconnected_count == 0;
 }
 
 /* Whether a process has handed over since the last search and ended since, or cannot be taken over yet. */
@@ -135,7 +135,7 @@ static bool hears_last(struct collector *c)
 	return c->welcomed != before || c->is_full;
 }
 
-static bool end_turn(struct collector *c, uint64_t now_ns)
+static bool end_iteration(struct collector *c, uint64_t now_ns)
 {
 	collector_pass_on(c, now_ns, false);
 	if (all_ended(c, now_ns) && (!hears_last(c) || has_waited(c, now_ns)))
@@ -161,7 +161,7 @@ static const struct source launched = {
 	.sample = sample,
 	.twin = twin,
 	.end = end,
-	.end_turn = end_turn,
+	.end_iteration = end_iteration,
 	.finish = finish,
 };
 

@@ -173,7 +173,7 @@ static bool observe(struct collector *c, struct target *target, uint64_t now_ns)
 			give_sample(c, target, now_ns);
 		target_check_triggers(target, &c->options->triggers, now_ns);
 	}
-	if (target->ended_ns == 0 && target_is_asked(target, now_ns))
+	if (target->ended_ns == 0 && target_has_request(target, now_ns))
 		give_sample(c, target, now_ns);
 	return due;
 }
@@ -261,7 +261,7 @@ static void run_loop(struct collector *c)
 			next_ns = now_ns + (is_idle(c) ? IDLE_NS : c->tick_ns);
 		}
 		show_progress(c, now_ns);
-		if (c->source->end_turn(c, now_ns))
+		if (c->source->end_iteration(c, now_ns))
 			break;
 	}
 }
@@ -329,7 +329,7 @@ void collector_release(struct collector *c)
 	for (size_t i = 0; i < c->targets.count; i++)
 		target_free(c->targets.at[i]);
 	encoder_free(c->encoder);
-	unheard_release(&c->unheard);
+	unconnected_release(&c->unconnected);
 	process_log_release(&c->process_log);
 	cgroups_release(&c->cgroups);
 	vector_release(&c->pending);

@@ -65,7 +65,7 @@ void process_log_miss(struct process_log *log, enum missed_reason reason, const 
 
 /* ---- reading the ring ---- */
 
-static bool was_heard_early(struct process_log *log, struct live_ticket ticket)
+static bool connected_early(struct process_log *log, struct live_ticket ticket)
 {
 	for (size_t i = 0; i < log->early.count; i++) {
 		if (log->early.at[i].profile == ticket.profile &&
@@ -86,14 +86,14 @@ static void add_pending(struct process_log *log, struct target *target,
 	struct start start = {
 		.ticket = { .profile = target->id, .serial = serial },
 		.reason = entry->reason < MISSED_COUNT ? (enum missed_reason)entry->reason
-						       : MISSED_unheard,
+						       : MISSED_unconnected,
 		.becomes = entry->pid != 0 && entry->pid == head->pid,
 		.path = child ? strdup(target->known.exe ? target->known.exe : "")
 			      : strndup(entry->path,
 					MIN(entry->path_bytes, (uint32_t)LIVE_START_PATH)),
 	};
 
-	if (was_heard_early(log, start.ticket)) {
+	if (connected_early(log, start.ticket)) {
 		target->has_become |= start.becomes;
 		start_release(&start);
 		return;
@@ -129,7 +129,7 @@ static void read_new(struct process_log *log, struct target *target)
 /* Whether the announced process is expected to connect. */
 static bool is_expected(enum missed_reason reason)
 {
-	return reason == MISSED_unheard || reason == MISSED_child;
+	return reason == MISSED_unconnected || reason == MISSED_child;
 }
 
 /* Drops the target's announcements that it has cancelled. Those not expected to connect count as missed once they can no longer
@@ -189,7 +189,7 @@ void process_log_update(struct process_log *log, struct target *target, bool ove
 		settle(log, target, over);
 }
 
-bool process_log_heard(struct process_log *log, struct live_ticket ticket)
+bool process_log_connected(struct process_log *log, struct live_ticket ticket)
 {
 	if (ticket.profile == 0)
 		return false;
@@ -210,7 +210,7 @@ bool process_log_heard(struct process_log *log, struct live_ticket ticket)
 	return false;
 }
 
-void process_log_heard_early(struct process_log *log, struct live_ticket ticket)
+void process_log_connected_early(struct process_log *log, struct live_ticket ticket)
 {
 	if (ticket.profile != 0 && log->early.count < PENDING_MAX)
 		(void)vector_push(&log->early, ticket);
@@ -232,7 +232,7 @@ void process_log_finish(struct process_log *log, struct run_row *run)
 	for (size_t i = 0; i < log->pending.count; i++)
 		add_missed(log, log->pending.at[i].reason, log->pending.at[i].path, 1);
 	if (log->unnamed > 0)
-		add_missed(log, MISSED_unheard, "", log->unnamed);
+		add_missed(log, MISSED_unconnected, "", log->unnamed);
 	run->missed = log->missed.at;
 	run->missed_count = log->missed.count;
 	log->missed.at = NULL;

@@ -38,10 +38,10 @@ void process_log_update(struct process_log *log, struct target *target, bool ove
 
 /* A process connected with this ticket; all 0 = without one. The announcer's entries must have been read before. Returns
  * whether the announcer became this process by exec. */
-bool process_log_heard(struct process_log *log, struct live_ticket ticket);
+bool process_log_connected(struct process_log *log, struct live_ticket ticket);
 
 /* For an announcer that has not handed over yet: its file may be found later than its child's. */
-void process_log_heard_early(struct process_log *log, struct live_ticket ticket);
+void process_log_connected_early(struct process_log *log, struct live_ticket ticket);
 
 /* Whether the target has announced an exec, and the new program has not connected. */
 bool process_log_becomes(const struct process_log *log, const struct target *target);

@@ -35,11 +35,11 @@ void survivors_list(struct collector *c, uint64_t now_ns, struct collect_survivo
 	}
 	if (c->options->children == COLLECT_CHILDREN_NONE)
 		return;
-	unheard_count(&c->unheard, c->listener.name, now_ns);
-	for (size_t i = 0; i < c->unheard.found.count; i++) {
-		pid_t pid = c->unheard.found.at[i].pid;
+	unconnected_count(&c->unconnected, c->listener.name, now_ns);
+	for (size_t i = 0; i < c->unconnected.found.count; i++) {
+		pid_t pid = c->unconnected.found.at[i].pid;
 
-		if (c->unheard.found.at[i].doubtful)
+		if (c->unconnected.found.at[i].doubtful)
 			continue;
 		AUTO_FREE char *exe = procfs_exe(pid);
 

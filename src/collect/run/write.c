@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 
 #include "base/checked.h"
+#include "collect/binaries/project_root.h"
 #include "collect/run/collector.h"
 #include "format/recording/recording.h"
 #include "util/buffer.h"
@@ -32,7 +33,7 @@ static char *joined(char *const *argv)
 }
 
 int collector_fill_run(struct run_row *run, const char *host, const char *version, char *command,
-		       struct error *error)
+		       char *own_code, struct error *error)
 {
 	struct utsname name;
 
@@ -43,9 +44,22 @@ int collector_fill_run(struct run_row *run, const char *host, const char *versio
 		run->kernel = NULL;
 	run->version = strdup(version);
 	run->command = command;
-	if (!run->host || !run->kernel || !run->version || !run->command)
+	run->own_code = own_code;
+	if (!run->host || !run->kernel || !run->version || !run->command || !run->own_code)
 		return error_set(error, "out of memory");
 	return 0;
+}
+
+static char *own_code_of(const struct collect_options *options)
+{
+	char exe[32];
+
+	if (options->own_code)
+		return strdup(options->own_code);
+	if (!options->pid)
+		return project_rule(options->argv[0]);
+	snprintf(exe, sizeof exe, "/proc/%d/exe", (int)options->pid);
+	return project_rule(exe);
 }
 
 static int encode(struct collector *c, struct buffer *ret, struct error *error)
@@ -61,8 +75,8 @@ static int encode(struct collector *c, struct buffer *ret, struct error *error)
 				 "nothing was recorded: no process could be read completely: %s",
 				 reason.message);
 	c->result->lost_processes = lost;
-	if (collector_fill_run(&run, NULL, c->options->version, joined(c->options->argv), error) <
-	    0)
+	if (collector_fill_run(&run, NULL, c->options->version, joined(c->options->argv),
+			       own_code_of(c->options), error) < 0)
 		return -1;
 	for (size_t i = 0; i < lost; i++)
 		process_log_miss(&c->process_log, MISSED_lost, NULL);

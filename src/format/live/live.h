@@ -154,11 +154,11 @@ struct live_site_counters {
 	uint32_t sizes; /* pool: 0 = all calls had first_size; see LIVE_SIZES_MANY */
 	uint32_t
 		lifetimes; /* pool: struct live_lifetimes; 0 = all were freed within the tick of their allocation */
-	uint32_t reallocs;  /* pool: struct live_reallocs; 0 = none */
-	uint32_t samples;   /* pool: struct live_samples; 0 = every block is recorded */
-	uint64_t temporary; /* freed by the same thread before its next allocation */
-	uint64_t slack;	    /* usable minus requested, all calls */
-	uint64_t freed_slack;
+	uint32_t reallocs;	/* pool: struct live_reallocs; 0 = none */
+	uint32_t samples;	/* pool: struct live_samples; 0 = every block is recorded */
+	uint64_t temporary;	/* freed by the same thread before its next allocation */
+	uint64_t fragmentation; /* usable minus requested, all calls */
+	uint64_t freed_fragmentation;
 	uint64_t key;	       /* of its site; private to the recorder */
 	uint64_t unaged_frees; /* of blocks with unknown birth: in no lifetime bucket */
 };

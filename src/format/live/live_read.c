@@ -330,7 +330,7 @@ static void load_frees(const struct live_site_counters *site_counters, size_t co
 	for (size_t i = 0; i < count; i++) {
 		to[i].frees = LIVE_LOAD(site_counters[i].frees);
 		to[i].freed_bytes = LIVE_LOAD(site_counters[i].freed_bytes);
-		to[i].freed_slack = LIVE_LOAD(site_counters[i].freed_slack);
+		to[i].freed_fragmentation = LIVE_LOAD(site_counters[i].freed_fragmentation);
 	}
 }
 
@@ -347,7 +347,7 @@ static void load_calls(const struct live_site_counters *site_counters, size_t co
 		row->calls = LIVE_LOAD(counters->calls);
 		row->bytes = LIVE_LOAD(counters->bytes);
 		row->temporary = LIVE_LOAD(counters->temporary);
-		row->slack = LIVE_LOAD(counters->slack);
+		row->fragmentation = LIVE_LOAD(counters->fragmentation);
 		row->max_bytes = LIVE_LOAD(counters->max_bytes);
 		read_peak(rule, counters, row);
 	}
@@ -433,8 +433,8 @@ static void sum_site_counters(struct process_rows *rows)
 		process->frees += row->frees;
 		process->freed_bytes += row->freed_bytes;
 		process->temporary += row->temporary;
-		process->slack += row->slack;
-		process->freed_slack += row->freed_slack;
+		process->fragmentation += row->fragmentation;
+		process->freed_fragmentation += row->freed_fragmentation;
 		peak_bytes += (uint64_t)row->peak_bytes;
 		peak_blocks += (uint64_t)row->peak_blocks;
 	}

@@ -20,7 +20,7 @@ struct live_countdown {
 enum { LIVE_SLOTS_MAX = 1 << 20 };
 struct live_slot {
 	uint64_t calls, bytes, frees, freed_bytes; /* LIVE_KIND_HEAP */
-	uint64_t slack, freed_slack;
+	uint64_t fragmentation, freed_fragmentation;
 	uint64_t temporary;
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes; /* LIVE_KIND_MMAP */
 	uint32_t tid;	 /* of the owner; changes when the slot is inherited */

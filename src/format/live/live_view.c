@@ -45,7 +45,7 @@ void live_totals_add_frees(struct live_totals *sum, const struct live_slot *slot
 	for (size_t i = 0; i < count; i++) {
 		sum->frees += LIVE_LOAD(slots[i].frees);
 		sum->freed_bytes += LIVE_LOAD(slots[i].freed_bytes);
-		sum->freed_slack += LIVE_LOAD(slots[i].freed_slack);
+		sum->freed_fragmentation += LIVE_LOAD(slots[i].freed_fragmentation);
 	}
 }
 
@@ -55,7 +55,7 @@ void live_totals_add_calls(struct live_totals *sum, const struct live_slot *slot
 		sum->calls += LIVE_LOAD(slots[i].calls);
 		sum->bytes += LIVE_LOAD(slots[i].bytes);
 		sum->temporary += LIVE_LOAD(slots[i].temporary);
-		sum->slack += LIVE_LOAD(slots[i].slack);
+		sum->fragmentation += LIVE_LOAD(slots[i].fragmentation);
 	}
 	sum->slots = (uint32_t)count;
 }

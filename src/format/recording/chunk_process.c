@@ -32,6 +32,7 @@ void chunk_run_put(struct payload *out, const struct run_row *run)
 		  run->missed_count);
 	for (size_t i = 0; i < run->missed_count; i++)
 		bytes_put_text(&out->bytes, run->missed[i].path);
+	bytes_put_text(&out->bytes, run->own_code);
 }
 
 /* Reads a table of one row into *ret. False: the cursor has failed. */
@@ -58,7 +59,7 @@ static void get_missed(struct source *in, struct run_row *run)
 	for (size_t i = 0; i < run->missed_count; i++) {
 		run->missed[i].path = source_text(in);
 		if (run->missed[i].reason >= MISSED_COUNT)
-			run->missed[i].reason = MISSED_unheard; /* from a newer version */
+			run->missed[i].reason = MISSED_unconnected; /* from a newer version */
 	}
 }
 
@@ -71,6 +72,8 @@ void chunk_run_get(struct source *in, struct run_row *run)
 	run->version = source_text(in);
 	run->command = source_text(in);
 	get_missed(in, run);
+	if (!in->cursor.failed && cursor_left(&in->cursor) > 0) /* since 1.8 */
+		run->own_code = source_text(in);
 }
 
 /* doc: chunk_process */
@@ -89,8 +92,8 @@ static const struct field process_fields[] = {
 	PROCESS_FIELD(frees),
 	PROCESS_FIELD(freed_bytes),
 	PROCESS_FIELD(temporary),
-	PROCESS_FIELD(slack),
-	PROCESS_FIELD(freed_slack),
+	PROCESS_FIELD(fragmentation),
+	PROCESS_FIELD(freed_fragmentation),
 	PROCESS_FIELD(map_calls),
 	PROCESS_FIELD(map_bytes),
 	PROCESS_FIELD(unmap_calls),

@@ -22,7 +22,7 @@ enum bars_code { BARS_NONE = 0, BARS_DERIVED = 1, BARS_STORED = 2 };
 struct counters_columns {
 	uint64_t site, slot, calls, size, bytes, live_blocks, freed_bytes;
 	uint64_t peak_same, peak_blocks, peak_bytes, max_bytes;
-	uint64_t temporary_same, temporary, slack, freed_slack, lifetime_ms_sum;
+	uint64_t temporary_same, temporary, fragmentation, freed_fragmentation, lifetime_ms_sum;
 	uint64_t size_bars, lifetime_bars;
 	uint64_t reallocs[7], samples[6]; /* live_reallocs and live_samples */
 };
@@ -73,7 +73,7 @@ static uint64_t share_of(uint64_t total, uint64_t calls, uint64_t part)
 }
 
 /* The internal fragmentation of glibc; only a prediction. */
-static uint64_t usual_slack(uint64_t size)
+static uint64_t usual_fragmentation(uint64_t size)
 {
 	uint64_t usable = ((size + 8 + 15) & ~15ull) - 8;
 
@@ -146,9 +146,11 @@ static void row_to_columns(const struct site_counters_row *row, const struct bar
 		.peak_bytes =
 			residual_put((uint64_t)row->peak_bytes, (uint64_t)row->peak_blocks * mean),
 		.max_bytes = residual_put(row->max_bytes, usual_max(row, size)),
-		.slack = residual_put(row->slack, row->calls * usual_slack(size)),
-		.freed_slack = residual_put(row->freed_slack,
-					    share_of(row->slack, row->calls, row->frees)),
+		.fragmentation =
+			residual_put(row->fragmentation, row->calls * usual_fragmentation(size)),
+		.freed_fragmentation =
+			residual_put(row->freed_fragmentation,
+				     share_of(row->fragmentation, row->calls, row->frees)),
 		.lifetime_ms_sum = row->lifetime_ms_sum,
 		.size_bars = bars_code(sizes, row->sizes_count, derived_size(row, size)),
 		.lifetime_bars = bars_code(lifetimes, row->lifetimes_count, derived_lifetime(row)),
@@ -181,8 +183,9 @@ static void row_from_columns(const struct counters_columns *from, struct site_co
 		from->peak_bytes, (uint64_t)row->peak_blocks * site_counters_mean_size(row));
 	row->max_bytes = residual_get(from->max_bytes, usual_max(row, size));
 	row->temporary = same_get(from->temporary_same, from->temporary, row->frees);
-	row->slack = residual_get(from->slack, calls * usual_slack(size));
-	row->freed_slack = residual_get(from->freed_slack, share_of(row->slack, calls, row->frees));
+	row->fragmentation = residual_get(from->fragmentation, calls * usual_fragmentation(size));
+	row->freed_fragmentation = residual_get(from->freed_fragmentation,
+						share_of(row->fragmentation, calls, row->frees));
 }
 
 /* The sum of all counts but the first, which is derived from the total. */

@@ -25,7 +25,7 @@
 #define RECORDING_MAGIC "HGREC\r\n\x1a"
 enum {
 	RECORDING_MAJOR = 1,
-	RECORDING_MINOR = 7,
+	RECORDING_MINOR = 8,
 	PROCESSES_MAX = 1 << 20,
 };
 struct recording_head {
@@ -100,7 +100,7 @@ static const struct chunk_kind {
 	{ CHUNK_SNAPSHOTS, 1u << CHUNK_SITE_COUNTERS, chunk_snapshots_put, chunk_snapshots_get },
 	{ CHUNK_MEMORY, 1u << CHUNK_PROCESS, chunk_memory_put, chunk_memory_get },
 	{ CHUNK_MARKS, 1u << CHUNK_PROCESS, chunk_marks_put, chunk_marks_get },
-	{ CHUNK_UNSEEN, 1u << CHUNK_PROCESS, chunk_unseen_put, chunk_unseen_get },
+	{ CHUNK_UNSEEN, 1u << CHUNK_PROCESS, chunk_unrecorded_put, chunk_unrecorded_get },
 	{ CHUNK_NAMES, 1u << CHUNK_FRAMES, chunk_names_put, chunk_names_get },
 };
 
@@ -221,13 +221,13 @@ struct chunks_job {
 	struct bytes chunks[ARRAY_SIZE(kinds)];
 };
 
-/* Optional chunks: most recordings have no names, tags, marks or unseen files. */
+/* Optional chunks: most recordings have no names, tags, marks or unrecorded files. */
 static bool has_chunk(const struct process_rows *rows, enum chunk_type type)
 {
 	return (type != CHUNK_NAMES || rows->name_count > 0) &&
 	       (type != CHUNK_TAGS || rows->tag_count > 0) &&
 	       (type != CHUNK_MARKS || rows->mark_count > 0) &&
-	       (type != CHUNK_UNSEEN || rows->unseen_count > 0);
+	       (type != CHUNK_UNSEEN || rows->unrecorded_count > 0);
 }
 
 static void *put_chunks(void *context)
@@ -563,7 +563,7 @@ static void drop_nameless(struct decoder *decoder)
 
 static int fill_texts(struct run_row *run)
 {
-	char **texts[] = { &run->host, &run->kernel, &run->version, &run->command };
+	char **texts[] = { &run->host, &run->kernel, &run->version, &run->command, &run->own_code };
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		if (!*texts[i])

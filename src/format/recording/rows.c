@@ -35,9 +35,9 @@ void process_rows_release(struct process_rows *rows)
 		free(rows->marks[i].name);
 	free(rows->marks);
 	free(rows->memory);
-	for (size_t i = 0; i < rows->unseen_count; i++)
-		free(rows->unseen[i].path);
-	free(rows->unseen);
+	for (size_t i = 0; i < rows->unrecorded_count; i++)
+		free(rows->unrecorded[i].path);
+	free(rows->unrecorded);
 	free(rows->names);
 	free(rows->sources);
 	free(rows->texts);
@@ -70,6 +70,7 @@ void run_row_release(struct run_row *run)
 	free(run->kernel);
 	free(run->version);
 	free(run->command);
+	free(run->own_code);
 	*run = (struct run_row){ 0 };
 }
 

@@ -11,7 +11,7 @@
 #include "format/health.h"
 #include "format/live/live.h"
 #include "format/missed.h"
-#include "format/unseen.h"
+#include "format/unrecorded.h"
 
 /* doc: chunk_modules. Row 0 is "no module". */
 struct module_row {
@@ -61,7 +61,7 @@ struct site_counters_row {
 	uint64_t calls, bytes, frees, freed_bytes;
 	int64_t peak_bytes, peak_blocks; /* at the process' peak */
 	uint64_t max_bytes;		 /* maximum of the site in this slot */
-	uint64_t temporary, slack, freed_slack;
+	uint64_t temporary, fragmentation, freed_fragmentation;
 	uint64_t lifetime_ms_sum;
 	struct live_reallocs reallocs;		/* all zero: none */
 	struct live_samples samples;		/* all zero: every block is recorded */
@@ -124,14 +124,14 @@ struct mark_row {
 
 /* doc: chunk_memory: where the memory was at one moment. Classes are resident bytes and add up to rss_bytes. */
 struct memory_row {
-	uint64_t at_ns;			  /* this and the following are columns in this order */
-	uint64_t live_bytes, slack_bytes; /* requested, and internal fragmentation */
-	uint64_t map_live_bytes;	  /* the program's own anonymous mappings; virtual */
+	uint64_t at_ns; /* this and the following are columns in this order */
+	uint64_t live_bytes, fragmentation_bytes; /* requested, and internal fragmentation */
+	uint64_t map_live_bytes; /* the program's own anonymous mappings; virtual */
 	uint64_t rss_bytes, swap_bytes;
 	uint64_t heap_bytes, anonymous_bytes, stack_bytes, file_bytes, shared_bytes, own_bytes;
 	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0 = none */
 	uint64_t sheet; /* 1: the parts below are known; 0: the block map could not be read */
-	/* Resident parts of heap and anonymous; with live + slack - untouched they add up to that. */
+	/* Resident parts of heap and anonymous; with live + fragmentation - untouched they add up to that. */
 	uint64_t mapped_bytes;	      /* by the program itself */
 	uint64_t held_bytes;	      /* allocator overhead: free or cached in the allocator */
 	uint64_t inherited_bytes;     /* from before a forked child's first own allocation */
@@ -143,10 +143,10 @@ struct memory_row {
 		asked; /* collector only: the row was read for a named snapshot. It is not part of a file */
 };
 
-/* doc: chunk_unseen: a file that the process had loaded, and what in it may hide memory from the recorder. */
-struct unseen_row {
+/* doc: chunk_unrecorded: a file that the process had loaded, and what in it may hide memory from the recorder. */
+struct unrecorded_row {
 	char *path;
-	uint64_t found;	       /* bits of enum unseen */
+	uint64_t found;	       /* bits of enum unrecorded */
 	uint64_t zeroed_bytes; /* zero-initialized static data: anonymous, but not allocated */
 };
 
@@ -186,7 +186,7 @@ struct process_row {
 	uint64_t started_real_ns;   /* CLOCK_REALTIME */
 	uint64_t started_offset_ns; /* since the start of the recording */
 	uint64_t duration_ns;
-	uint64_t calls, bytes, frees, freed_bytes, temporary, slack, freed_slack; /* heap */
+	uint64_t calls, bytes, frees, freed_bytes, temporary, fragmentation, freed_fragmentation;
 	uint64_t all_calls, all_bytes; /* counted, never estimated; 0: unknown */
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes, map_peak_bytes;
 	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes;
@@ -218,14 +218,14 @@ struct process_rows {
 	struct snapshot_site *snapshot_sites;
 	struct mark_row *marks;
 	struct memory_row *memory;
-	struct unseen_row *unseen;
+	struct unrecorded_row *unrecorded;
 	struct name_row *names; /* none, unless bundled or of Python frames */
 	struct source_row *sources;
 	char *texts; /* of names and sources, each NUL-terminated; the first is empty */
 	size_t module_count, frame_count, node_count, tag_count, visits_count, site_count,
 		site_counters_count, bar_count, age_count, thread_count, remote_frees_count,
 		series_count, snapshot_count, snapshot_site_count, mark_count, memory_count,
-		unseen_count, name_count, source_count, text_bytes;
+		unrecorded_count, name_count, source_count, text_bytes;
 };
 void process_rows_release(struct process_rows *rows);
 
@@ -242,7 +242,7 @@ struct run_row {
 	uint64_t peak_bytes, peak_at_ns; /* combined peak of all processes */
 	uint64_t
 		peak_bound_bytes; /* the combined peak may be higher by up to this: the series has only some points in time; 0 = exact */
-	char *host, *kernel, *version, *command;
+	char *host, *kernel, *version, *command, *own_code; /* the last: model/own_code.h */
 	struct missed_row *missed;
 	size_t missed_count;
 };

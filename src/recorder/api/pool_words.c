@@ -76,38 +76,38 @@ static struct pool_leaf *leaf_of(uintptr_t number, bool make)
 	return NULL;
 }
 
-struct pool_near *pool_near_make(struct slot *slot)
+struct pool_cache *pool_cache_make(struct slot *slot)
 {
-	if (slot->pool_near == NULL)
-		slot->pool_near = memory_scratch(sizeof *slot->pool_near);
-	return slot->pool_near;
+	if (slot->pool_cache == NULL)
+		slot->pool_cache = memory_scratch(sizeof *slot->pool_cache);
+	return slot->pool_cache;
 }
 
-void pool_near_forget(struct slot *slot)
+void pool_cache_forget(struct slot *slot)
 {
-	if (slot->pool_near != NULL)
-		__builtin_memset(slot->pool_near->tagged, 0, sizeof slot->pool_near->tagged);
+	if (slot->pool_cache != NULL)
+		__builtin_memset(slot->pool_cache->tagged, 0, sizeof slot->pool_cache->tagged);
 }
 
 NOINLINE uint64_t *pool_words_leaf(struct slot *slot, uintptr_t address, bool make)
 {
 	uintptr_t number = address >> POOL_LEAF_SHIFT;
-	struct pool_near *near = pool_near_make(slot);
+	struct pool_cache *cache = pool_cache_make(slot);
 	struct pool_leaf *leaf;
-	struct pool_near_leaf *kept;
+	struct pool_cache_leaf *kept;
 
-	if (near == NULL)
+	if (cache == NULL)
 		return NULL;
-	if (make && UNLIKELY(near->leaves_refused > 0)) {
-		near->leaves_refused--;
+	if (make && UNLIKELY(cache->leaves_refused > 0)) {
+		cache->leaves_refused--;
 		make = false;
 	}
 	leaf = leaf_of(number, make);
 	if (leaf == NULL) {
-		near->leaves_refused = make ? LOOKUPS_UNTIL_RETRY : near->leaves_refused;
+		cache->leaves_refused = make ? LOOKUPS_UNTIL_RETRY : cache->leaves_refused;
 		return NULL;
 	}
-	kept = &near->leaf[number % POOL_NEAR];
+	kept = &cache->leaf[number % POOL_CACHE_LEAVES];
 	kept->number = 0; /* a signal handler may abandon the hook between these stores */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	kept->words = leaf->words;

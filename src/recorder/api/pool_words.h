@@ -9,15 +9,15 @@
 #include "recorder/order.h"
 #include "recorder/slot.h"
 
-enum { POOL_LEAF_SHIFT = 20, POOL_GRANULE_SHIFT = 4, POOL_NEAR = 64, POOL_TAGGED = 256 };
+enum { POOL_LEAF_SHIFT = 20, POOL_GRANULE_SHIFT = 4, POOL_CACHE_LEAVES = 64, POOL_TAGGED = 256 };
 
 /* A thread's cache of recent lookups. */
-struct pool_near {
+struct pool_cache {
 	uint32_t leaves_refused; /* lookups left until the next attempt to allocate one */
-	struct pool_near_leaf {
+	struct pool_cache_leaf {
 		uintptr_t number; /* address >> POOL_LEAF_SHIFT; 0 = none */
 		uint64_t *words;  /* a leaf never moves */
-	} leaf[POOL_NEAR];
+	} leaf[POOL_CACHE_LEAVES];
 	struct slot_recent tagged[POOL_TAGGED]; /* by site counters << 32 | tag */
 };
 
@@ -25,9 +25,9 @@ struct pool_near {
 void pool_words_reset(void);
 
 /* The slot's cache, made on first use; NULL: no memory. */
-struct pool_near *pool_near_make(struct slot *slot);
+struct pool_cache *pool_cache_make(struct slot *slot);
 /* Call when the slot goes to another thread. */
-void pool_near_forget(struct slot *slot);
+void pool_cache_forget(struct slot *slot);
 
 /* Returns the words of a leaf, allocated if `make`, and caches them in `near`. NULL: none. */
 uint64_t *pool_words_leaf(struct slot *slot, uintptr_t address, bool make);
@@ -35,10 +35,10 @@ uint64_t *pool_words_leaf(struct slot *slot, uintptr_t address, bool make);
 /* The word of an address; NULL: none. */
 static ALWAYS_INLINE uint64_t *pool_word(struct slot *slot, uintptr_t address, bool make)
 {
-	const struct pool_near *near = slot->pool_near;
+	const struct pool_cache *cache = slot->pool_cache;
 	uintptr_t number = address >> POOL_LEAF_SHIFT;
-	const struct pool_near_leaf *leaf =
-		LIKELY(near != NULL) ? &near->leaf[number % POOL_NEAR] : NULL;
+	const struct pool_cache_leaf *leaf =
+		LIKELY(cache != NULL) ? &cache->leaf[number % POOL_CACHE_LEAVES] : NULL;
 	uint64_t *words = LIKELY(leaf != NULL && leaf->number == number)
 				  ? leaf->words
 				  : pool_words_leaf(slot, address, make);

@@ -85,11 +85,11 @@ static struct blocks_table *table_make(struct slot *slot, uint32_t shift)
 	if (shift >= SHIFTS - 1)
 		return NULL;
 	if (__atomic_load_n(&spare_table[shift], __ATOMIC_RELAXED) != NULL &&
-	    lock_take(&spare_lock, slot->id)) {
+	    lock_acquire(&spare_lock, slot->id)) {
 		table = spare_table[shift];
 		if (table != NULL)
 			spare_table[shift] = (struct blocks_table *)table->at[0].address;
-		lock_give(&spare_lock);
+		lock_release(&spare_lock);
 	}
 	if (table != NULL)
 		__builtin_memset(table->at, 0, sizeof table->at[0] << shift);
@@ -104,14 +104,14 @@ static struct blocks_table *table_make(struct slot *slot, uint32_t shift)
 
 static COLD void table_drop(struct slot *slot, struct blocks_table *table)
 {
-	if (!lock_take(&spare_lock, slot->id))
+	if (!lock_acquire(&spare_lock, slot->id))
 		return;
 	table->at[0].address = (uintptr_t)spare_table[table->shift];
 	__atomic_store_n(&spare_table[table->shift], table, __ATOMIC_RELAXED);
-	lock_give(&spare_lock);
+	lock_release(&spare_lock);
 }
 
-static uint32_t table_places(const struct blocks_table *table)
+static uint32_t table_buckets(const struct blocks_table *table)
 {
 	return table != NULL ? UINT32_C(1) << table->shift : 0;
 }
@@ -124,7 +124,7 @@ static uint32_t table_used(const struct blocks_table *table)
 /* Returns the entry of an address, or the empty one where it would go. */
 static struct pool_block *place_of(struct blocks_table *table, uintptr_t address)
 {
-	uint64_t mask = table_places(table) - 1, i = hash_mix(address);
+	uint64_t mask = table_buckets(table) - 1, i = hash_mix(address);
 
 	while (table->at[i & mask].address != 0 && table->at[i & mask].address != address)
 		i++;
@@ -133,7 +133,7 @@ static struct pool_block *place_of(struct blocks_table *table, uintptr_t address
 
 static void table_erase(struct blocks_table *table, struct pool_block *place)
 {
-	uint64_t mask = table_places(table) - 1, hole = (uint64_t)(place - table->at);
+	uint64_t mask = table_buckets(table) - 1, hole = (uint64_t)(place - table->at);
 
 	for (uint64_t i = (hole + 1) & mask; table->at[i].address != 0; i = (i + 1) & mask) {
 		uint64_t wanted = hash_mix(table->at[i].address);
@@ -166,7 +166,7 @@ static void table_recount(struct blocks_table *table)
 {
 	uint32_t filled = 0;
 
-	for (uint64_t i = 0; i < table_places(table); i++)
+	for (uint64_t i = 0; i < table_buckets(table); i++)
 		filled += table->at[i].address != 0;
 	if (table != NULL)
 		table->used = filled;
@@ -191,15 +191,15 @@ void pools_recover(struct slot *slot)
 /* True if one more entry would exceed three quarters. */
 static bool shard_is_tight(const struct shard *shard)
 {
-	return shard->table == NULL ||
-	       shard->table->used + table_used(shard->old) + 1 > table_places(shard->table) / 4 * 3;
+	return shard->table == NULL || shard->table->used + table_used(shard->old) + 1 >
+					       table_buckets(shard->table) / 4 * 3;
 }
 
 /* Replaces an outgrown table by a larger one. False: the previous one is not empty yet, or another thread was faster. */
 static bool shard_grow(struct shard *shard, struct blocks_table *larger)
 {
 	if (shard->old != NULL || !shard_is_tight(shard) ||
-	    table_places(larger) <= table_places(shard->table))
+	    table_buckets(larger) <= table_buckets(shard->table))
 		return false;
 	shard->emptied = 0;
 	shard->old = shard->table;
@@ -218,7 +218,7 @@ static NOINLINE struct blocks_table *shard_step(struct shard *shard)
 	}
 	/* At most two passes, in case a hook was abandoned between counting a block and storing it. */
 	for (int i = 0; i < STEP && old->used > 0 && shard->emptied >> old->shift < 2; i++) {
-		struct pool_block *from = &old->at[shard->emptied & (table_places(old) - 1)];
+		struct pool_block *from = &old->at[shard->emptied & (table_buckets(old) - 1)];
 
 		if (from->address == 0) {
 			shard->emptied++;
@@ -249,7 +249,8 @@ static bool shard_erase(struct shard *shard, uintptr_t address, struct pool_bloc
 static bool shard_enter(struct shard *shard, const struct pool_block *block,
 			struct pool_block *ret_old)
 {
-	if (table_used(shard->table) + table_used(shard->old) >= table_places(shard->table) / 8 * 7)
+	if (table_used(shard->table) + table_used(shard->old) >=
+	    table_buckets(shard->table) / 8 * 7)
 		return false;
 	if (UNLIKELY(shard->old != NULL))
 		table_take(shard->old, block->address, ret_old);
@@ -265,9 +266,9 @@ static bool shard_enter(struct shard *shard, const struct pool_block *block,
 
 /* ---- locks ---- */
 
-static void give_lock(struct slot *slot, struct shard *shard)
+static void release_lock(struct slot *slot, struct shard *shard)
 {
-	lock_give(&shard->lock);
+	lock_release(&shard->lock);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	slot->pool_lock = NULL;
 }
@@ -302,7 +303,7 @@ static bool take_late(uint64_t handle, struct pool *pool, const struct shard *sh
 
 static void end_all(struct slot *slot, uint64_t handle, struct blocks_table *table)
 {
-	for (uint64_t i = 0; i < table_places(table); i++) {
+	for (uint64_t i = 0; i < table_buckets(table); i++) {
 		if (table->at[i].address != 0)
 			pools_end_block(slot, handle, &table->at[i]);
 	}
@@ -311,23 +312,23 @@ static void end_all(struct slot *slot, uint64_t handle, struct blocks_table *tab
 }
 
 /* Ends all blocks of a shard whose lock is held, and releases the lock. */
-static void clear_and_give(struct slot *slot, uint64_t handle, struct shard *shard)
+static void clear_and_release(struct slot *slot, uint64_t handle, struct shard *shard)
 {
 	struct blocks_table *table = shard->table, *old = shard->old;
 
 	shard->old = NULL;
 	__atomic_store_n(&shard->table, NULL, __ATOMIC_RELAXED);
-	give_lock(slot, shard);
+	release_lock(slot, shard);
 	end_all(slot, handle, table);
 	if (old != table)
 		end_all(slot, handle, old);
 }
 
-static bool take_lock_once(struct slot *slot, struct shard *shard)
+static bool acquire_lock_once(struct slot *slot, struct shard *shard)
 {
 	slot->pool_lock = &shard->lock;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return lock_take(&shard->lock, slot->id);
+	return lock_acquire(&shard->lock, slot->id);
 }
 
 /* Does the deferred frees of a shard whose lock is held. Releases the lock and takes it again; false: could not take it again. */
@@ -339,25 +340,25 @@ static COLD bool catch_up(struct slot *slot, uint64_t handle, struct pool *pool,
 
 	while (take_late(handle, pool, shard, &end)) {
 		if (end.key <= SHARDS) {
-			clear_and_give(slot, end.value, shard);
+			clear_and_release(slot, end.value, shard);
 		} else {
 			bool there = shard_erase(shard, end.key, &block);
 
-			give_lock(slot, shard);
+			release_lock(slot, shard);
 			if (there)
 				pools_end_block(slot, end.value, &block);
 		}
-		if (!take_lock_once(slot, shard))
+		if (!acquire_lock_once(slot, shard))
 			return false;
 	}
 	return true;
 }
 
 /* Takes the lock of a shard, after its deferred frees are done. */
-static inline bool take_lock(struct slot *slot, uint64_t handle, struct pool *pool,
-			     struct shard *shard)
+static inline bool acquire_lock(struct slot *slot, uint64_t handle, struct pool *pool,
+				struct shard *shard)
 {
-	return take_lock_once(slot, shard) &&
+	return acquire_lock_once(slot, shard) &&
 	       (deferred_frees_is_empty(&late) || catch_up(slot, handle, pool, shard));
 }
 
@@ -368,7 +369,7 @@ static void check_blocks(struct blocks_table *table)
 
 	if (table == NULL)
 		return;
-	for (uint64_t i = 0; i < table_places(table); i++) {
+	for (uint64_t i = 0; i < table_buckets(table); i++) {
 		const struct pool_block *block = &table->at[i];
 
 		if (block->address == 0)
@@ -392,18 +393,18 @@ static void check_shard(struct shard *shard)
 	check_blocks(shard->table);
 	check_blocks(shard->old);
 	RECORDER_CHECK(table_used(shard->table) + table_used(shard->old) <=
-		       table_places(shard->table) / 8 * 7);
-	check_done(&pace, table_places(shard->table));
+		       table_buckets(shard->table) / 8 * 7);
+	check_done(&pace, table_buckets(shard->table));
 }
 
 /* Releases the lock after an operation, and continues to empty the outgrown table. */
-static inline void give_lock_after(struct slot *slot, struct shard *shard)
+static inline void release_lock_after(struct slot *slot, struct shard *shard)
 {
 	struct blocks_table *empty = UNLIKELY(shard->old != NULL) ? shard_step(shard) : NULL;
 
 	if (CHECKED)
 		check_shard(shard);
-	give_lock(slot, shard);
+	release_lock(slot, shard);
 	if (UNLIKELY(empty != NULL))
 		table_drop(slot, empty);
 }
@@ -416,13 +417,13 @@ static bool shard_put(struct slot *slot, uint64_t handle, struct pool *pool,
 	struct blocks_table *larger = NULL;
 	bool done = false;
 
-	for (int i = 0; i < TRIES && !done && take_lock(slot, handle, pool, shard); i++) {
+	for (int i = 0; i < TRIES && !done && acquire_lock(slot, handle, pool, shard); i++) {
 		if (UNLIKELY(larger != NULL) && shard_grow(shard, larger))
 			larger = NULL;
 		done = (!shard_is_tight(shard) || i > 0) && shard_enter(shard, block, ret_old);
 		uint32_t shift = shard->table != NULL ? shard->table->shift + 1 : FIRST_SHIFT;
 
-		give_lock_after(slot, shard);
+		release_lock_after(slot, shard);
 		if (UNLIKELY(!done && larger == NULL))
 			larger = table_make(slot, shift);
 	}
@@ -508,12 +509,12 @@ static uint32_t number_new(struct slot *slot)
 	uint32_t number = 0;
 
 	if (__atomic_load_n(&spare_pool, __ATOMIC_RELAXED) != 0 &&
-	    lock_take(&spare_lock, slot->id)) {
+	    lock_acquire(&spare_lock, slot->id)) {
 		number = spare_pool;
 		if (number != 0) /* its page exists */
 			spare_pool =
 				pages[(number - 1) / PAGE_POOLS][(number - 1) % PAGE_POOLS].next;
-		lock_give(&spare_lock);
+		lock_release(&spare_lock);
 	}
 	if (number == 0 && __atomic_load_n(&made, __ATOMIC_RELAXED) < PAGES * PAGE_POOLS)
 		number = __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
@@ -694,13 +695,13 @@ struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t addre
 	struct shard *shard = pool != NULL ? shard_of(pool, address) : NULL;
 	bool there = false;
 
-	if (shard != NULL && !take_lock(slot, handle, pool, shard)) {
+	if (shard != NULL && !acquire_lock(slot, handle, pool, shard)) {
 		deferred_frees_add(&late, address, handle);
 		return block;
 	}
 	if (shard != NULL) {
 		there = shard_erase(shard, address, &block);
-		give_lock_after(slot, shard);
+		release_lock_after(slot, shard);
 	}
 	if (!there && address != 0 && !may_be_unknown)
 		record_unknown_free((const void *)address);
@@ -724,8 +725,8 @@ static void clear_shard(struct slot *slot, uint64_t handle, struct pool *pool, s
 {
 	if (__atomic_load_n(&shard->table, __ATOMIC_RELAXED) == NULL)
 		return;
-	if (take_lock(slot, handle, pool, shard))
-		clear_and_give(slot, handle, shard);
+	if (acquire_lock(slot, handle, pool, shard))
+		clear_and_release(slot, handle, shard);
 	else
 		deferred_frees_add(&late, key_of_shard(pool, shard), handle);
 }
@@ -740,13 +741,13 @@ void pool_clear(uint64_t handle, int end)
 
 	for (int i = 0; pool != NULL && i < SHARDS; i++)
 		clear_shard(slot, handle, pool, &pool->shard[i]);
-	if (end && pool != NULL && lock_take(&spare_lock, slot->id)) {
+	if (end && pool != NULL && lock_acquire(&spare_lock, slot->id)) {
 		if (!pool->ended) {
 			pool->ended = true;
 			pool->next = spare_pool;
 			spare_pool = number_of(handle);
 		}
-		lock_give(&spare_lock);
+		lock_release(&spare_lock);
 	}
 	hook_leave();
 }

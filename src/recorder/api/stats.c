@@ -312,7 +312,7 @@ static bool make_room(struct slot *slot)
 		wanted += wanted / 2;
 		more = memory_scratch(wanted * sizeof *more);
 	}
-	if (!lock_take(&stats_lock, slot->id))
+	if (!lock_acquire(&stats_lock, slot->id))
 		return false;
 	if (more != NULL && sums_room < wanted) {
 		sums = more;
@@ -333,7 +333,7 @@ size_t stats_of_sites(struct slot *slot, struct hg_site_stats *ret, size_t count
 			sums[i] = (struct hg_numbers){ 0 };
 		add_all(add_to_site, &s);
 		found = choose(ret, count, s.count, order);
-		lock_give(&stats_lock);
+		lock_release(&stats_lock);
 	}
 	return found;
 }

@@ -81,8 +81,8 @@ static bool own_tags_make(struct slot *slot)
 	own->visits = table_new(TABLE_FIRST);
 	if (own->visits.entry == NULL)
 		return false;
-	for (int i = 0; i < TAGS_NEAR; i++)
-		own->near[i].key = TAGS_NOTHING;
+	for (int i = 0; i < TAG_CACHE_ENTRIES; i++)
+		own->cached[i].key = TAGS_NOTHING;
 	slot->tags = own;
 	return true;
 }
@@ -98,13 +98,13 @@ static bool make_room(struct slot *slot)
 		return false;
 	if (larger.entry == NULL)
 		return mask != 0;
-	if (!lock_take(&tags_lock, slot->id))
+	if (!lock_acquire(&tags_lock, slot->id))
 		return false;
 	if (tags.mask == mask && mask == 0)
 		table_replace(&tags, larger);
 	else if (tags.mask == mask) /* no other thread has grown it */
 		table_move(&tags, larger);
-	lock_give(&tags_lock);
+	lock_release(&tags_lock);
 	return true;
 }
 
@@ -176,7 +176,7 @@ uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 	if (at == UINT64_MAX)
 		return 0;
 	__builtin_memcpy(memory.region[LIVE_STRINGS] + at, text, bytes);
-	if (!lock_take(&tags_lock, slot->id))
+	if (!lock_acquire(&tags_lock, slot->id))
 		return 0;
 	id = find_name(kind, text, hash);
 	if (id == 0)
@@ -185,7 +185,7 @@ uint32_t tags_name(struct slot *slot, enum live_tag_kind kind, const char *text)
 					     .depth = 1,
 					     .kind = kind },
 			 hash);
-	lock_give(&tags_lock);
+	lock_release(&tags_lock);
 	return id;
 }
 
@@ -226,7 +226,7 @@ static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
 	if (id != 0)
 		return id;
 	if (above->depth >= LIVE_TAG_DEPTH_MAX || !make_room(slot) ||
-	    !lock_take(&tags_lock, slot->id))
+	    !lock_acquire(&tags_lock, slot->id))
 		return 0;
 	id = find_child(parent, name, hash);
 	if (id == 0)
@@ -239,7 +239,7 @@ static uint32_t child_of(struct slot *slot, uint32_t parent, uint32_t name)
 			 hash);
 	if (CHECKED)
 		check_tags();
-	lock_give(&tags_lock);
+	lock_release(&tags_lock);
 	return id;
 }
 
@@ -275,30 +275,31 @@ static uint64_t *visits_of(struct slot *slot, uint32_t tag)
 }
 
 /* Looks up (parent, name) and caches it in `near`; NULL: no memory. */
-static struct tag_near *bring_near(struct slot *slot, uint32_t parent, uint32_t name)
+static struct tag_cache_entry *cache_tag(struct slot *slot, uint32_t parent, uint32_t name)
 {
 	uint64_t key = tags_key(parent, name);
-	struct tag_near *near = tags_near(slot, key);
+	struct tag_cache_entry *cached = tags_cached(slot, key);
 
-	if (near->key == key)
-		return near;
+	if (cached->key == key)
+		return cached;
 	uint32_t tag = child_of(slot, parent, name);
 
 	if (tag == 0)
 		return NULL;
-	near->key = TAGS_NOTHING; /* a signal handler may read it */
-	near->tag = tag;
-	near->visits = visits_of(slot, tag);
+	cached->key = TAGS_NOTHING; /* a signal handler may read it */
+	cached->tag = tag;
+	cached->visits = visits_of(slot, tag);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	near->key = key;
-	return near;
+	cached->key = key;
+	return cached;
 }
 
 uint32_t tags_below(struct slot *slot, uint32_t parent, uint32_t name)
 {
-	const struct tag_near *near = own_tags_make(slot) ? bring_near(slot, parent, name) : NULL;
+	const struct tag_cache_entry *cached =
+		own_tags_make(slot) ? cache_tag(slot, parent, name) : NULL;
 
-	return near != NULL ? near->tag : 0;
+	return cached != NULL ? cached->tag : 0;
 }
 
 static uint32_t computed_name(struct slot *slot, const char *text)
@@ -356,7 +357,7 @@ NOINLINE struct hg_scope tags_enter_slow(struct hg_tag *tag, const char *name, u
 	struct thread_state *self = &thread_state;
 	const uintptr_t *frame = HOOK_FRAME();
 	struct slot *slot = hook_enter(frame);
-	const struct tag_near *near = NULL;
+	const struct tag_cache_entry *cached = NULL;
 	struct hg_scope here;
 	uint32_t id;
 
@@ -368,12 +369,12 @@ NOINLINE struct hg_scope tags_enter_slow(struct hg_tag *tag, const char *name, u
 		tags_settle(slot, at);
 	here = tags_here(self);
 	if (own_tags_make(slot) && (id = name_to_enter(slot, tag, name)) != 0)
-		near = bring_near(slot, self->tag, id);
-	if (near == NULL)
+		cached = cache_tag(slot, self->tag, id);
+	if (cached == NULL)
 		health_add(HEALTH_lost_tags);
-	if (near != NULL) {
+	if (cached != NULL) {
 		keep_scope(slot, at);
-		tags_begin(self, near);
+		tags_begin(self, cached);
 	}
 	hook_leave();
 	return here;
@@ -393,7 +394,7 @@ NOINLINE void tags_settle(struct slot *slot, uintptr_t at)
 		slot->scope--;
 	}
 	if (thread_state.tag == 0)
-		slot->quick = slot->quick_untagged;
+		slot->fast_cache = slot->fast_cache_untagged;
 }
 
 /* ---- contexts and labels ---- */
@@ -401,7 +402,7 @@ NOINLINE void tags_settle(struct slot *slot, uintptr_t at)
 static void give_tag(struct slot *slot, uint32_t tag)
 {
 	thread_state.tag = tag;
-	slot->quick = tag != 0 ? NULL : slot->quick_untagged;
+	slot->fast_cache = tag != 0 ? NULL : slot->fast_cache_untagged;
 }
 
 NOINLINE uint32_t tags_context(void)

@@ -13,15 +13,15 @@
 #include "recorder/slot.h"
 #include "recorder/unwind/readable_stack.h"
 
-enum { TAGS_NEAR = 128, TAGS_NAMES = 64 };
+enum { TAG_CACHE_ENTRIES = 128, TAGS_NAMES = 64 };
 
 /* A slot's cache of lookups. */
 struct slot_tags {
-	struct tag_near {
+	struct tag_cache_entry {
 		uint64_t key;	  /* tags_key; TAGS_NOTHING: empty */
 		uint64_t *visits; /* the slot's visit counter */
 		uint32_t tag;
-	} near[TAGS_NEAR];
+	} cached[TAG_CACHE_ENTRIES];
 	struct {
 		const char *text; /* address of a computed name; the text may have changed */
 		uint32_t name;
@@ -55,11 +55,11 @@ static ALWAYS_INLINE uint64_t tags_key(uint32_t parent, uint32_t name)
 {
 	return (uint64_t)parent << 32 | name;
 }
-static ALWAYS_INLINE struct tag_near *tags_near(const struct slot *slot, uint64_t key)
+static ALWAYS_INLINE struct tag_cache_entry *tags_cached(const struct slot *slot, uint64_t key)
 {
-	return &slot->tags->near[key * UINT64_C(0x9e3779b97f4a7c15) >> 57];
+	return &slot->tags->cached[key * UINT64_C(0x9e3779b97f4a7c15) >> 57];
 }
-_Static_assert(TAGS_NEAR == 1 << 7, "what tags_near shifts by");
+_Static_assert(TAG_CACHE_ENTRIES == 1 << 7, "what tags_cached shifts by");
 
 /* Slow path of entering a scope; `name` is NULL if the tag has it. at: 0 = unknown frame. */
 struct hg_scope tags_enter_slow(struct hg_tag *tag, const char *name, uintptr_t at);
@@ -75,8 +75,8 @@ static inline void tags_forget_visits(struct slot *slot)
 {
 	if (slot->tags == &tags_none)
 		return;
-	for (int i = 0; i < TAGS_NEAR; i++)
-		slot->tags->near[i].key = TAGS_NOTHING;
+	for (int i = 0; i < TAG_CACHE_ENTRIES; i++)
+		slot->tags->cached[i].key = TAGS_NOTHING;
 	table_clear(&slot->tags->visits);
 }
 
@@ -115,15 +115,16 @@ static ALWAYS_INLINE void tags_leave(struct thread_state *self, struct hg_scope 
 		return;
 	slot->scope = &slot->scopes[scope.kept / sizeof *slot->scopes];
 	if (scope.before == 0)
-		slot->quick = slot->quick_untagged;
+		slot->fast_cache = slot->fast_cache_untagged;
 }
 
 /* Makes the tag the thread's current one. */
-static ALWAYS_INLINE void tags_begin(struct thread_state *self, const struct tag_near *near)
+static ALWAYS_INLINE void tags_begin(struct thread_state *self,
+				     const struct tag_cache_entry *cached)
 {
-	self->tag = near->tag;
-	self->slot->quick = NULL;
-	arch_add(near->visits, 1);
+	self->tag = cached->tag;
+	self->slot->fast_cache = NULL;
+	arch_add(cached->visits, 1);
 }
 
 /* Pushes the new scope. Pre: there is room. */

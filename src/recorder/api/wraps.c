@@ -106,7 +106,7 @@ static uintptr_t page_of(uintptr_t address)
 }
 
 /* The program headers follow the ELF header at the start of the object. */
-static void find_sealed(struct object *object)
+static void find_relro(struct object *object)
 {
 	const Elf64_Ehdr *head = (const Elf64_Ehdr *)object->start;
 
@@ -132,7 +132,7 @@ static bool describe(const struct libc_object *map, struct object *ret)
 	*ret = (struct object){ .map = map };
 	for (const Elf64_Dyn *entry = libc_dynamic(map); entry != NULL && entry->d_tag != DT_NULL;
 	     entry++) {
-		const void *at = lookup_place(map, entry);
+		const void *at = lookup_bucket(map, entry);
 
 		if (entry->d_tag == DT_SYMTAB)
 			ret->symbols = at;
@@ -150,7 +150,7 @@ static bool describe(const struct libc_object *map, struct object *ret)
 			rela = entry->d_un.d_val == DT_RELA;
 	}
 	modules_extent(libc_dynamic(map), &ret->start, &ret->bytes);
-	find_sealed(ret);
+	find_relro(ret);
 	return rela && ret->symbols != NULL && ret->names != NULL && ret->bytes != 0;
 }
 
@@ -220,7 +220,7 @@ static bool write_word(const struct object *object, uintptr_t *word, uintptr_t v
 	return true;
 }
 
-static void turn_word(const struct object *object, const Elf64_Rela *relocation)
+static void redirect_slot(const struct object *object, const Elf64_Rela *relocation)
 {
 	uint32_t type = (uint32_t)ELF64_R_TYPE(relocation->r_info);
 
@@ -258,7 +258,7 @@ static void visit(const struct libc_object *map)
 	for (int k = 0; k < 2; k++) {
 		for (uint64_t i = 0;
 		     object.relocations[k].at != NULL && i < object.relocations[k].count; i++)
-			turn_word(&object, &object.relocations[k].at[i]);
+			redirect_slot(&object, &object.relocations[k].at[i]);
 	}
 }
 

@@ -14,7 +14,7 @@
 #include "recorder/sys.h"
 
 struct chaos chaos;
-struct chaos_turn chaos_turn[CHAOS_KINDS];
+struct chaos_schedule chaos_schedule[CHAOS_KINDS];
 static uint64_t seed;
 static uint32_t threads; /* threads that have used it */
 static bool is_sealed;
@@ -38,9 +38,9 @@ static bool happens(uint32_t rate)
 	return rate != 0 && next_random() % 65536 < rate;
 }
 
-static bool is_its_turn(enum chaos_kind kind)
+static bool is_scheduled(enum chaos_kind kind)
 {
-	struct chaos_turn *turn = &chaos_turn[kind];
+	struct chaos_schedule *turn = &chaos_schedule[kind];
 	uint64_t left = __atomic_load_n(&turn->left, __ATOMIC_RELAXED);
 
 	if (LIKELY(left == 0))
@@ -68,7 +68,7 @@ void chaos_start(void)
 				.pages = often[hash >> 8 & 3] };
 }
 
-void chaos_seal(void)
+void chaos_seccomp(void)
 {
 	__atomic_store_n(&is_sealed, true, __ATOMIC_RELAXED);
 }
@@ -96,18 +96,18 @@ void chaos_delay(void)
 bool chaos_makes_busy(void)
 {
 	chaos_delay();
-	return happens(chaos.busy) || chaos_turn[CHAOS_LOCK].left != 0;
+	return happens(chaos.busy) || chaos_schedule[CHAOS_LOCK].left != 0;
 }
 
 bool chaos_refuses_lock(void)
 {
-	return happens(chaos.lock) || is_its_turn(CHAOS_LOCK);
+	return happens(chaos.lock) || is_scheduled(CHAOS_LOCK);
 }
 
 bool chaos_refuses_pages(void)
 {
 	chaos_delay();
-	return happens(chaos.pages) || is_its_turn(CHAOS_PAGES);
+	return happens(chaos.pages) || is_scheduled(CHAOS_PAGES);
 }
 
 /* The error with which the kernel might reject the call; 0: it never does. */
@@ -149,5 +149,5 @@ long chaos_refuses_call(long number)
 	chaos_delay();
 	long error = error_of(number);
 
-	return error != 0 && (happens(chaos.call) || is_its_turn(CHAOS_CALL)) ? error : 0;
+	return error != 0 && (happens(chaos.call) || is_scheduled(CHAOS_CALL)) ? error : 0;
 }

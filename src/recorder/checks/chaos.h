@@ -26,17 +26,17 @@ extern struct chaos chaos;
 /* For tests that inject one fault after another: the number of operations until
  * a fault, and then whether all further ones fail too. */
 enum chaos_kind { CHAOS_LOCK, CHAOS_CALL, CHAOS_PAGES, CHAOS_KINDS };
-struct chaos_turn {
+struct chaos_schedule {
 	uint64_t left; /* 0 = never */
 	bool all;
 };
-extern struct chaos_turn chaos_turn[CHAOS_KINDS];
+extern struct chaos_schedule chaos_schedule[CHAOS_KINDS];
 
 /* Reads the seed. At start-up, before anything else. */
 void chaos_start(void);
 
 /* Call before the program gives up system calls: from now on delays make none. */
-void chaos_seal(void);
+void chaos_seccomp(void);
 
 void chaos_delay(void);
 /* Marks a point where another thread may intervene. */

@@ -24,7 +24,7 @@ void check_failed(const char *line, size_t bytes)
 
 /* ---- locks ---- */
 
-void check_lock_taken(const struct lock *lock)
+void check_lock_acquired(const struct lock *lock)
 {
 	RECORDER_CHECK(self.held == NULL);
 	/* Otherwise the hook of a signal handler could wait for the very thread that it has interrupted. */

@@ -39,7 +39,7 @@ __attribute__((cold, noreturn)) void check_failed(const char *line, size_t bytes
 
 /* ---- locks: a thread takes them inside a hook, one at a time, and makes no system call while it holds one ---- */
 
-void check_lock_taken(const struct lock *lock);
+void check_lock_acquired(const struct lock *lock);
 void check_lock_released(const struct lock *lock);
 /* The lock belongs to an abandoned hook and is released next. */
 void check_lock_recovered(const struct lock *lock);

@@ -132,7 +132,7 @@ void check_walk(const struct walk *walk)
 }
 
 /* The slot's stack cache: entries are contiguous, and place[] refers only to entries. */
-static uint64_t check_memo(const struct slot *slot)
+static uint64_t check_stack_cache(const struct slot *slot)
 {
 	const struct stack_cache *stack_cache = slot->stack_cache;
 	uint32_t at = sizeof(struct stack_cache_entry);
@@ -150,13 +150,13 @@ static uint64_t check_memo(const struct slot *slot)
 		at += entry->bytes;
 	}
 	RECORDER_CHECK(at == stack_cache->used);
-	for (int i = 0; i < STACK_CACHE_PLACES; i++)
+	for (int i = 0; i < STACK_CACHE_SETS; i++)
 		RECORDER_CHECK(stack_cache->place[i] < stack_cache->used &&
 			       stack_cache->place[i] % 16 == 0);
 	for (int i = 0; i < STACK_CACHE_ROWS; i++)
 		RECORDER_CHECK(stack_cache->row[i].last < stack_cache->used &&
 			       stack_cache->row[i].discriminators <= STACK_CACHE_DISCRIMINATORS);
-	return STACK_CACHE_PLACES;
+	return STACK_CACHE_SETS;
 }
 
 /* ---- tags and threads ---- */
@@ -212,7 +212,7 @@ static uint64_t check_slots(const struct slot *own)
 
 /* Sums of the slot's site counters of one kind, and sums weighted by their ids. */
 struct sums {
-	uint64_t calls, bytes, frees, freed_bytes, slack, freed_slack, temporary;
+	uint64_t calls, bytes, frees, freed_bytes, fragmentation, freed_fragmentation, temporary;
 	uint64_t live_by_counters, blocks_by_counters;
 };
 
@@ -222,8 +222,8 @@ static void add_counters(struct sums *sums, uint32_t id, const struct live_site_
 	sums->bytes += counters->bytes;
 	sums->frees += counters->frees;
 	sums->freed_bytes += counters->freed_bytes;
-	sums->slack += counters->slack;
-	sums->freed_slack += counters->freed_slack;
+	sums->fragmentation += counters->fragmentation;
+	sums->freed_fragmentation += counters->freed_fragmentation;
 	sums->temporary += counters->temporary;
 	sums->live_by_counters += id * (counters->bytes - counters->freed_bytes);
 	sums->blocks_by_counters += id * (counters->calls - counters->frees);
@@ -283,8 +283,8 @@ static void check_totals(const struct slot *slot, const struct sums *heap, const
 	RECORDER_CHECK(heap->bytes == live->bytes);
 	RECORDER_CHECK(heap->frees == live->frees);
 	RECORDER_CHECK(heap->freed_bytes == live->freed_bytes);
-	RECORDER_CHECK(heap->slack == live->slack);
-	RECORDER_CHECK(heap->freed_slack == live->freed_slack);
+	RECORDER_CHECK(heap->fragmentation == live->fragmentation);
+	RECORDER_CHECK(heap->freed_fragmentation == live->freed_fragmentation);
 	RECORDER_CHECK(heap->temporary == live->temporary);
 	RECORDER_CHECK(maps->calls == live->map_calls);
 	RECORDER_CHECK(maps->bytes == live->map_bytes);
@@ -453,8 +453,8 @@ uint64_t check_structures(const struct slot *slot)
 
 	check_memory();
 	uint64_t entries = check_nodes() + check_sites() + check_frames() + check_codes() +
-			   check_tags() + check_visits() + check_slots(slot) + check_memo(slot) +
-			   check_site_counters(slot, &heap, &maps);
+			   check_tags() + check_visits() + check_slots(slot) +
+			   check_stack_cache(slot) + check_site_counters(slot, &heap, &maps);
 
 	check_totals(slot, &heap, &maps);
 	return is_alone() ? entries + check_all_blocks(&heap) : entries;

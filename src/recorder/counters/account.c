@@ -229,7 +229,7 @@ static void above_shared(struct live_peak *peak, struct slot *slot)
 		gather(peak, slot);
 		if (CHECKED)
 			check_total(peak);
-		lock_give(&peak_lock);
+		lock_release(&peak_lock);
 	} /* else: its next operation tries again */
 }
 
@@ -278,9 +278,9 @@ COLD void account_join(struct slot *slot)
 		__atomic_store_n(&peak->shared, 1, __ATOMIC_RELEASE);
 	}
 	set_batch(peak);
-	if (count <= SLOTS_FEW + 1 && lock_take(&peak_lock, slot->id)) {
+	if (count <= SLOTS_FEW + 1 && lock_acquire(&peak_lock, slot->id)) {
 		gather(peak, slot);
-		lock_give(&peak_lock);
+		lock_release(&peak_lock);
 	} else {
 		stay_close(peak, slot, false);
 	}
@@ -329,28 +329,28 @@ NOINLINE void account_add_serial(struct slot *slot, struct live_site_counters *c
 				 uint64_t size, uint64_t weight)
 {
 	struct live_peak *peak = &memory.head->peak;
-	bool locked = lock_take(&peak_lock, slot->id);
+	bool locked = lock_acquire(&peak_lock, slot->id);
 
 	set_limits(slot, INT64_MIN, INT64_MAX);
 	account_add(slot, counters, size, weight);
 	report(peak, slot);
 	rise(peak);
 	if (locked)
-		lock_give(&peak_lock);
+		lock_release(&peak_lock);
 }
 
 NOINLINE void account_remove_serial(struct slot *slot, struct live_site_counters *counters,
 				    uint64_t size, uint64_t weight)
 {
 	struct live_peak *peak = &memory.head->peak;
-	bool locked = lock_take(&peak_lock, slot->id);
+	bool locked = lock_acquire(&peak_lock, slot->id);
 
 	set_limits(slot, INT64_MIN, INT64_MAX);
 	end_rising(peak);
 	account_remove(slot, counters, size, weight);
 	report(peak, slot);
 	if (locked)
-		lock_give(&peak_lock);
+		lock_release(&peak_lock);
 }
 
 uint32_t account_pool(uint64_t units)

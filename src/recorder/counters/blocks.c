@@ -88,9 +88,9 @@ static uint64_t *leaf_of(uintptr_t address)
 	return number != 0 ? unit_at(number) : NULL;
 }
 
-uint64_t *blocks_leaf(struct blocks_near *near, uintptr_t address)
+uint64_t *blocks_leaf(struct block_cache *cache, uintptr_t address)
 {
-	struct blocks_leaf *leaf = blocks_near_leaf(near, address);
+	struct blocks_leaf *leaf = block_cache_leaf(cache, address);
 	uint64_t *words = leaf_of(address);
 
 	if (words != NULL) {
@@ -267,11 +267,11 @@ static struct live_large *large_entry(uintptr_t address, bool make)
 	return &entries[(address & ((1u << LIVE_LARGE_SHIFT) - 1)) >> LIVE_LARGE_GRANULE_SHIFT];
 }
 
-static void put_large(struct blocks_near *near, uintptr_t address, const struct block *block,
+static void put_large(struct block_cache *cache, uintptr_t address, const struct block *block,
 		      struct block *ret_old)
 {
 	struct live_large *entry = large_entry(address, true);
-	uint64_t *word = blocks_small_word(near, address);
+	uint64_t *word = blocks_small_word(cache, address);
 
 	if (word != NULL && __atomic_load_n(word, __ATOMIC_RELAXED) !=
 				    0) { /* a small block whose free was missed */
@@ -293,7 +293,7 @@ static void put_large(struct blocks_near *near, uintptr_t address, const struct 
 }
 
 /* Stores the era of a word's block; returns the birth to pack into the word. */
-static uint32_t put_era(struct blocks_near *near, uintptr_t address, const uint64_t *word,
+static uint32_t put_era(struct block_cache *cache, uintptr_t address, const uint64_t *word,
 			const struct block *block)
 {
 	uint64_t era = live_era(block->birth_ms);
@@ -302,7 +302,7 @@ static uint32_t put_era(struct blocks_near *near, uintptr_t address, const uint6
 	if (place != NULL) {
 		__atomic_store_n(place, (uint16_t)era, __ATOMIC_RELAXED);
 		if (block->size_bytes >= blocks_tiny_limit)
-			keep_eras(blocks_near_leaf(near, address), word, place);
+			keep_eras(block_cache_leaf(cache, address), word, place);
 	} else if (era != 0) {
 		health_add(HEALTH_lost_details);
 		return LIVE_BIRTH_UNKNOWN;
@@ -311,7 +311,7 @@ static uint32_t put_era(struct blocks_near *near, uintptr_t address, const uint6
 }
 
 /* Slow path: a tiny block, or a small one whose leaf may not exist yet. */
-static void put_word(struct blocks_near *near, uintptr_t address, const struct block *block,
+static void put_word(struct block_cache *cache, uintptr_t address, const struct block *block,
 		     struct block *ret_old)
 {
 	bool tiny = block->size_bytes < blocks_tiny_limit;
@@ -325,7 +325,7 @@ static void put_word(struct blocks_near *near, uintptr_t address, const struct b
 
 		if (area != NULL &&
 		    unit_of(&area->small[address >> LIVE_SMALL_SHIFT & mask], true) != NULL)
-			word = blocks_small_word(near, address);
+			word = blocks_small_word(cache, address);
 	}
 	if (word == NULL) {
 		health_add(HEALTH_untracked_blocks);
@@ -333,7 +333,7 @@ static void put_word(struct blocks_near *near, uintptr_t address, const struct b
 	}
 	if (*word != 0)
 		*ret_old = blocks_unpack(word);
-	uint32_t birth_code = put_era(near, address, word, block);
+	uint32_t birth_code = put_era(cache, address, word, block);
 
 	__atomic_store_n(word,
 			 live_small_pack(block->counters, (uint32_t)block->size_bytes, birth_code,
@@ -341,16 +341,16 @@ static void put_word(struct blocks_near *near, uintptr_t address, const struct b
 			 __ATOMIC_RELEASE);
 }
 
-NOINLINE void blocks_put(struct blocks_near *near, uintptr_t address, const struct block *block,
+NOINLINE void blocks_put(struct block_cache *cache, uintptr_t address, const struct block *block,
 			 struct block *ret_old)
 {
 	ret_old->counters = 0;
 	if (CHECKED)
 		check_block(block);
 	if (block->size_bytes >= LIVE_SMALL_LIMIT)
-		put_large(near, address, block, ret_old);
+		put_large(cache, address, block, ret_old);
 	else
-		put_word(near, address, block, ret_old);
+		put_word(cache, address, block, ret_old);
 }
 
 /* The entry of a large block; NULL: none. */

@@ -19,7 +19,7 @@ struct block {
 };
 
 /* A thread's cache of recently used leaves: a leaf never moves, so the upper levels need not be read again. */
-enum { BLOCKS_NEAR = 64 };
+enum { BLOCK_CACHE_LEAVES = 64 };
 struct blocks_leaf {
 	uintptr_t mib; /* address >> LIVE_SMALL_SHIFT; 0 = none */
 	uint64_t *words;
@@ -27,8 +27,8 @@ struct blocks_leaf {
 		eras; /* the era of the word at w is at eras + w / 4; 0 = not looked up yet, or none */
 	uintptr_t pad;
 };
-struct blocks_near {
-	struct blocks_leaf leaf[BLOCKS_NEAR];
+struct block_cache {
+	struct blocks_leaf leaf[BLOCK_CACHE_LEAVES];
 };
 
 /* Requests of [limit, LIVE_SMALL_LIMIT) bytes are in small leaves, smaller ones in tiny leaves. The limit is LIVE_TINY_LIMIT
@@ -42,7 +42,7 @@ enum { BLOCKS_GRANULE_SHIFT = 5 };
 void blocks_reset(void);
 
 /* Inserts a block. ret_old: an entry that was still there because its free was missed; counters 0 = none. */
-void blocks_put(struct blocks_near *near, uintptr_t address, const struct block *block,
+void blocks_put(struct block_cache *cache, uintptr_t address, const struct block *block,
 		struct block *ret_old);
 struct block blocks_take_slow(uintptr_t address);
 
@@ -58,27 +58,27 @@ struct block blocks_unpack(const uint64_t *word);
 struct block blocks_find(uintptr_t address);
 
 /* Looks up the leaf of an address and caches it in `near`. NULL: not allocated yet. */
-uint64_t *blocks_leaf(struct blocks_near *near, uintptr_t address);
+uint64_t *blocks_leaf(struct block_cache *cache, uintptr_t address);
 
 static ALWAYS_INLINE size_t blocks_granule(uintptr_t address)
 {
 	return (address & ((1u << LIVE_SMALL_SHIFT) - 1)) >> BLOCKS_GRANULE_SHIFT;
 }
 
-static ALWAYS_INLINE struct blocks_leaf *blocks_near_leaf(struct blocks_near *near,
+static ALWAYS_INLINE struct blocks_leaf *block_cache_leaf(struct block_cache *cache,
 							  uintptr_t address)
 {
-	return &near->leaf[(address >> LIVE_SMALL_SHIFT) % BLOCKS_NEAR];
+	return &cache->leaf[(address >> LIVE_SMALL_SHIFT) % BLOCK_CACHE_LEAVES];
 }
 
 /* The word of a small block's granule. NULL: the leaf is not allocated yet. */
-static ALWAYS_INLINE uint64_t *blocks_small_word(struct blocks_near *near, uintptr_t address)
+static ALWAYS_INLINE uint64_t *blocks_small_word(struct block_cache *cache, uintptr_t address)
 {
-	const struct blocks_leaf *leaf = blocks_near_leaf(near, address);
+	const struct blocks_leaf *leaf = block_cache_leaf(cache, address);
 	uint64_t *words = leaf->words;
 
 	if (UNLIKELY(leaf->mib != address >> LIVE_SMALL_SHIFT)) {
-		words = blocks_leaf(near, address);
+		words = blocks_leaf(cache, address);
 		if (words == NULL)
 			return NULL;
 	}

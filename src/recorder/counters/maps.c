@@ -203,14 +203,14 @@ static void check_maps(void)
 }
 
 /* Takes the lock, with capacity for two more ranges if memory allows. */
-static bool take_with_room(struct slot *slot)
+static bool acquire_with_capacity(struct slot *slot)
 {
 	struct live_map_range *larger = NULL;
 	uint32_t have = __atomic_load_n(&capacity, __ATOMIC_RELAXED);
 
 	if (__atomic_load_n(&used, __ATOMIC_RELAXED) + 2 > have && have < CAPACITY_MAX)
 		larger = memory_scratch((have ? 2ull * have : CAPACITY_FIRST) * sizeof *table);
-	if (!lock_take(&maps_lock, slot->id))
+	if (!lock_acquire(&maps_lock, slot->id))
 		return false;
 	if (larger != NULL && capacity == have) {
 		if (used > 0)
@@ -247,7 +247,7 @@ static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t 
 		struct pieces removed = { .count = 0 };
 		bool added = false;
 
-		if (!take_with_room(slot))
+		if (!acquire_with_capacity(slot))
 			return false;
 		begin_change();
 		done = remove_late(&removed) && remove_range(start, start + bytes, until, &removed);
@@ -256,7 +256,7 @@ static bool change(struct slot *slot, uintptr_t start, uint64_t bytes, uint64_t 
 		end_change();
 		if (CHECKED)
 			check_maps();
-		lock_give(&maps_lock);
+		lock_release(&maps_lock);
 		count_removed(slot, &removed);
 		if (added)
 			count_added(slot, bytes, counters);
@@ -283,7 +283,7 @@ uint64_t maps_before_move(struct slot *slot, uintptr_t start, uint64_t bytes)
 
 	if (__atomic_load_n(&used, __ATOMIC_RELAXED) == 0)
 		return 0;
-	if (!lock_take(&maps_lock, slot->id)) {
+	if (!lock_acquire(&maps_lock, slot->id)) {
 		health_add(HEALTH_unknown_ends);
 		return 0;
 	}
@@ -295,7 +295,7 @@ uint64_t maps_before_move(struct slot *slot, uintptr_t start, uint64_t bytes)
 		until = additions;
 		range->moving = range->start >= start && range->end <= start + bytes;
 	}
-	lock_give(&maps_lock);
+	lock_release(&maps_lock);
 	return until;
 }
 
@@ -303,14 +303,14 @@ void maps_stay(struct slot *slot, uint64_t until, uintptr_t start, uint64_t byte
 {
 	if (until == 0)
 		return;
-	if (!lock_take(&maps_lock, slot->id)) {
+	if (!lock_acquire(&maps_lock, slot->id)) {
 		health_add(HEALTH_unknown_ends);
 		return;
 	}
 	for (uint32_t i = find(start); i < used && table[i].start < start + bytes; i++)
 		if (table[i].added < until)
 			table[i].moving = false;
-	lock_give(&maps_lock);
+	lock_release(&maps_lock);
 }
 
 void maps_move(struct slot *slot, uint64_t until, uintptr_t from, uint64_t from_bytes, uintptr_t to,

@@ -130,7 +130,7 @@ static void save_site_counters(struct slot *slot, struct live_mark *mark)
 		    LIVE_SAVED,
 		    MIN(__atomic_load_n(&saved_until, __ATOMIC_RELAXED) % size + 2 * count, size) *
 			    sizeof(struct live_saved)) ||
-	    !lock_take(&marks_lock, slot->id))
+	    !lock_acquire(&marks_lock, slot->id))
 		return;
 	uint64_t at = room_for(count);
 
@@ -142,7 +142,7 @@ static void save_site_counters(struct slot *slot, struct live_mark *mark)
 		mark->saved_count = (uint32_t)count;
 		__atomic_store_n(&saved_until, at + count, __ATOMIC_RELAXED);
 	}
-	lock_give(&marks_lock);
+	lock_release(&marks_lock);
 }
 
 void marks_add(struct slot *slot, enum live_mark_kind kind, const char *name)

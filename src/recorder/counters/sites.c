@@ -28,11 +28,11 @@ static void grow(struct slot *slot, struct table *table, uint64_t more, table_sc
 	uint32_t mask = __atomic_load_n(&table->mask, __ATOMIC_RELAXED);
 	struct table larger = table_larger(table, more, scratch);
 
-	if (larger.entry == NULL || !lock_take(&sites_lock, slot->id))
+	if (larger.entry == NULL || !lock_acquire(&sites_lock, slot->id))
 		return;
 	if (table->mask == mask) /* no other thread has grown it */
 		table_move(table, larger);
-	lock_give(&sites_lock);
+	lock_release(&sites_lock);
 }
 
 /* Returns the child of `parent` for a frame. 0: no memory. Under the lock.
@@ -106,7 +106,7 @@ static uint32_t site_find(const struct table *table, uint64_t key)
 }
 
 /* Finds a site that another slot has created, without the lock: threads share most of their stacks. */
-static uint32_t site_find_quickly(uint64_t key)
+static uint32_t site_find_fast(uint64_t key)
 {
 	struct table view = table_view(&sites);
 
@@ -257,20 +257,20 @@ static bool make_room(struct slot *slot, bool shared, bool must)
 }
 
 /* Takes the lock with that memory reserved. *ret_shared: other slots may have created sites before. */
-static bool take_with_room(struct slot *slot, bool *ret_shared, bool must)
+static bool acquire_with_capacity(struct slot *slot, bool *ret_shared, bool must)
 {
 	for (;;) {
 		*ret_shared = is_shared();
 		if (!make_room(slot, *ret_shared, must))
 			return false;
-		if (!lock_take(&sites_lock, slot->id)) {
+		if (!lock_acquire(&sites_lock, slot->id)) {
 			slot->walk->stamp =
 				0; /* walk and look up the stack again at the next call */
 			return false;
 		}
 		if (is_shared() == *ret_shared)
 			return true;
-		lock_give(&sites_lock); /* a second slot has just registered */
+		lock_release(&sites_lock); /* a second slot has just registered */
 	}
 }
 
@@ -286,7 +286,7 @@ static uint32_t counters_of(struct slot *slot, uint64_t key, uint32_t site, enum
 COLD uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kind kind)
 {
 	struct walk *walk = slot->walk;
-	uint32_t site = site_find_quickly(key);
+	uint32_t site = site_find_fast(key);
 	bool shared;
 
 	if (site != 0)
@@ -294,11 +294,11 @@ COLD uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kin
 	memory_open_above_reserve(LIVE_NODES, (memory_used(LIVE_NODES) + 2 * walk->limit) *
 						      sizeof(struct live_node));
 	grow(slot, &nodes, 64, memory_scratch_above_reserve);
-	if (take_with_room(slot, &shared, false)) {
+	if (acquire_with_capacity(slot, &shared, false)) {
 		site = site_of_walk(walk, key, kind, shared);
 		if (CHECKED)
 			check_sites();
-		lock_give(&sites_lock);
+		lock_release(&sites_lock);
 	}
 	return counters_of(slot, key, site, kind, false);
 }
@@ -307,13 +307,13 @@ COLD uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kin
 static COLD uint32_t counters_like(struct slot *slot, struct live_site like, uint64_t key)
 {
 	bool must = like.node <= LIVE_FRAME_NO_STACK, shared;
-	uint32_t site = site_find_quickly(key);
+	uint32_t site = site_find_fast(key);
 
-	if (site == 0 && take_with_room(slot, &shared, must)) {
+	if (site == 0 && acquire_with_capacity(slot, &shared, must)) {
 		site = site_like(like, key, shared);
 		if (CHECKED)
 			check_sites();
-		lock_give(&sites_lock);
+		lock_release(&sites_lock);
 	}
 	return counters_of(slot, key, site, (enum live_kind)like.kind, must);
 }
@@ -355,7 +355,7 @@ COLD uint32_t sites_counters_of_chain(struct slot *slot, struct site_chain *chai
 				      enum live_kind kind)
 {
 	struct live_site like = { .kind = kind };
-	uint32_t site = site_find_quickly(key);
+	uint32_t site = site_find_fast(key);
 	bool shared, failed;
 
 	if (site == 0) {
@@ -364,13 +364,13 @@ COLD uint32_t sites_counters_of_chain(struct slot *slot, struct site_chain *chai
 		memory_open_above_reserve(LIVE_NODES, (memory_used(LIVE_NODES) + more) *
 							      sizeof(struct live_node));
 		grow(slot, &nodes, more, memory_scratch_above_reserve);
-		if (take_with_room(slot, &shared, false)) {
+		if (acquire_with_capacity(slot, &shared, false)) {
 			site = site_of_others(key, shared, &failed);
 			if (site == 0 && !failed && (like.node = node_of_chain(chain)) != 0)
 				site = site_add(key, like);
 			if (CHECKED)
 				check_sites();
-			lock_give(&sites_lock);
+			lock_release(&sites_lock);
 		}
 	}
 	return counters_of(slot, key, site, kind, false);

@@ -99,11 +99,12 @@ NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 	uint32_t id;
 
 	if (UNLIKELY(python_is_here())) {
-		slot->quick = slot->quick_untagged = NULL; /* Python may have been loaded since */
+		slot->fast_cache = slot->fast_cache_untagged =
+			NULL; /* Python may have been loaded since */
 		id = interpreted(slot, frame, LIVE_KIND_HEAP);
 		return tagged(slot, id, tag_in_task(slot, frame));
 	}
-	if (UNLIKELY(slot->quick == NULL))
+	if (UNLIKELY(slot->fast_cache == NULL))
 		return tagged(slot, not_interpreted(slot, frame), tag_here(slot, frame));
 	walked(slot, frame, &id);
 	return id;
@@ -140,10 +141,10 @@ NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
 /* Caches sites_counters_of_tag, whose tables do not fit in the CPU caches. */
 static uint32_t counters_of_pool_tag(struct slot *slot, uint32_t id, uint32_t tag)
 {
-	struct pool_near *near = pool_near_make(slot);
+	struct pool_cache *cache = pool_cache_make(slot);
 	uint64_t key = (uint64_t)id << 32 | tag;
 	struct slot_recent none = { 0 },
-			   *recent = near != NULL ? &near->tagged[id % POOL_TAGGED] : &none;
+			   *recent = cache != NULL ? &cache->tagged[id % POOL_TAGGED] : &none;
 
 	if (LIKELY(recent->key == key))
 		return (uint32_t)recent->counters;
@@ -175,7 +176,7 @@ NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t
 	struct block entry = { .counters = counters, .birth_ms = clock_ms(), .size_bytes = size },
 		     old;
 
-	blocks_put(&slot->near, (uintptr_t)block, &entry, &old);
+	blocks_put(&slot->block_cache, (uintptr_t)block, &entry, &old);
 	if (LIKELY(old.counters == 0))
 		return;
 	health_add(HEALTH_repaired_blocks);
@@ -199,7 +200,7 @@ static bool put_sample(struct slot *slot, void *block, const struct block *entry
 
 /* Records a block as a sample. */
 static struct live_site_counters *record_sample(struct slot *slot, void *block, uint64_t size,
-						uint64_t slack, uint64_t interval,
+						uint64_t fragmentation, uint64_t interval,
 						const uintptr_t *frame)
 {
 	uint32_t id = sites_counters_of_interval(slot, counters_of_stack(slot, frame), interval);
@@ -214,7 +215,7 @@ static struct live_site_counters *record_sample(struct slot *slot, void *block, 
 		health_add(HEALTH_lost_samples);
 		return NULL;
 	}
-	account_alloc(slot, counters, size, slack, entry.weight);
+	account_alloc(slot, counters, size, fragmentation, entry.weight);
 	countdown_add(slot, -(uint64_t)entry.weight, -(uint64_t)entry.weight * size);
 	sample_add_allocation(samples, size, exact_weight);
 	slot->last_block = block;
@@ -225,7 +226,7 @@ static struct live_site_counters *record_sample(struct slot *slot, void *block, 
 
 /* Records a block whose stack was not requested. */
 static struct live_site_counters *record_without_stack(struct slot *slot, void *block,
-						       uint64_t size, uint64_t slack,
+						       uint64_t size, uint64_t fragmentation,
 						       const uintptr_t *frame)
 {
 	uint32_t id = tagged(slot, sites_counters_without_stack(slot, LIVE_KIND_HEAP),
@@ -233,25 +234,25 @@ static struct live_site_counters *record_without_stack(struct slot *slot, void *
 	struct live_site_counters *counters = memory_counters(id);
 
 	record_put(slot, block, size, id);
-	account_alloc(slot, counters, size, slack, 1);
+	account_alloc(slot, counters, size, fragmentation, 1);
 	slot->last_block = block;
 	return counters;
 }
 
 NOINLINE struct live_site_counters *record_by_mode(struct slot *slot, void *block, uint64_t size,
-						   uint64_t slack, const uintptr_t *frame)
+						   uint64_t fragmentation, const uintptr_t *frame)
 {
 	uint64_t interval = mode_decide(size, slot);
 
 	if (interval == MODE_SKIP)
 		return NULL;
 	if (interval == MODE_EXACTLY)
-		return record_block(slot, block, size, slack, frame);
+		return record_block(slot, block, size, fragmentation, frame);
 	if (interval == MODE_WITHOUT_STACK)
-		return record_without_stack(slot, block, size, slack, frame);
+		return record_without_stack(slot, block, size, fragmentation, frame);
 	uint64_t began = cpu_limit_now();
 	struct live_site_counters *counters =
-		record_sample(slot, block, size, slack, interval, frame);
+		record_sample(slot, block, size, fragmentation, interval, frame);
 
 	cpu_limit_took_since(began);
 	return counters;

@@ -18,7 +18,7 @@
 /* ---- size ---- */
 
 /* Usable minus requested size; 0 if unknown. */
-static ALWAYS_INLINE uint64_t slack_of(void *block, uint64_t size)
+static ALWAYS_INLINE uint64_t fragmentation_of(void *block, uint64_t size)
 {
 	if (LIKELY(next.usable_in_header && libc_header_has_size(block)))
 		return libc_header_size(block) - size;
@@ -40,7 +40,8 @@ uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t na
 /* The same as counters_of_walk, but tries the stack cache first. */
 static ALWAYS_INLINE uint32_t counters_of_stack(struct slot *slot, const uintptr_t *frame)
 {
-	const struct stack_cache_entry *remembered = stack_cache_find(slot, slot->quick, frame);
+	const struct stack_cache_entry *remembered =
+		stack_cache_find(slot, slot->fast_cache, frame);
 	uint32_t id =
 		LIKELY(remembered != NULL) ? remembered->counters : counters_of_walk(slot, frame);
 
@@ -54,27 +55,27 @@ static ALWAYS_INLINE uint32_t counters_of_stack(struct slot *slot, const uintptr
 
 /* Finds and prefetches the map word of a small block that is about to be inserted: it is rarely in the CPU cache. NULL: the block
  * is large or tiny, or its leaf does not exist yet. */
-static ALWAYS_INLINE uint64_t *blocks_expect(struct blocks_near *near, uintptr_t address,
+static ALWAYS_INLINE uint64_t *blocks_expect(struct block_cache *cache, uintptr_t address,
 					     uint64_t size)
 {
 	uint64_t *word = NULL;
 
 	if (LIKELY(size - blocks_tiny_limit < blocks_small_span)) {
-		word = blocks_small_word(near, address);
+		word = blocks_small_word(cache, address);
 		__builtin_prefetch(word, 1);
 	}
 	return word;
 }
 
 /* Fast path: inserts a small block into an empty word that blocks_expect returned; false: the caller must use blocks_put. */
-static ALWAYS_INLINE bool blocks_put_quickly(struct blocks_near *near, uint64_t *word,
-					     uintptr_t address, uint32_t counters,
-					     uint64_t birth_ms, uint64_t size)
+static ALWAYS_INLINE bool blocks_put_fast(struct block_cache *cache, uint64_t *word,
+					  uintptr_t address, uint32_t counters, uint64_t birth_ms,
+					  uint64_t size)
 {
 	if (UNLIKELY(word == NULL || ORDER_LOAD(*word) != 0))
 		return false;
 	if (UNLIKELY(birth_ms > LIVE_BIRTH_MASK)) {
-		const struct blocks_leaf *leaf = blocks_near_leaf(near, address);
+		const struct blocks_leaf *leaf = block_cache_leaf(cache, address);
 
 		if (UNLIKELY(leaf->eras == 0))
 			return false;
@@ -127,7 +128,7 @@ static ALWAYS_INLINE void account_add(struct slot *slot, struct live_site_counte
 /* weight: number of blocks that this one represents, 1 unless it is a sample. Update details after the totals that include them:
  * siglongjmp may abandon a hook at any instruction, and a reader may read at any time. */
 static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_site_counters *counters,
-					uint64_t size, uint64_t slack, uint64_t weight)
+					uint64_t size, uint64_t fragmentation, uint64_t weight)
 {
 	if (LIKELY(!account_serial))
 		account_add(slot, counters, size, weight);
@@ -135,54 +136,54 @@ static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_site_coun
 		account_add_serial(slot, counters, size, weight);
 	if (UNLIKELY(counters->first_size != size))
 		account_size(counters, size, weight);
-	arch_add(&counters->slack, slack * weight);
-	arch_add(&slot->live->slack, slack * weight);
+	arch_add(&counters->fragmentation, fragmentation * weight);
+	arch_add(&slot->live->fragmentation, fragmentation * weight);
 }
 
 /* ---- whole allocation ---- */
 
-/* Inserts a new block and returns its site counters. slack: read under
+/* Inserts a new block and returns its site counters. fragmentation: read under
  * GUARD_FORWARDING, because malloc_usable_size may allocate. */
 static ALWAYS_INLINE struct live_site_counters *record_block(struct slot *slot, void *block,
-							     uint64_t size, uint64_t slack,
+							     uint64_t size, uint64_t fragmentation,
 							     const uintptr_t *frame)
 {
-	uint64_t *word = blocks_expect(&slot->near, (uintptr_t)block, size);
+	uint64_t *word = blocks_expect(&slot->block_cache, (uintptr_t)block, size);
 	uint32_t id = counters_of_stack(slot, frame);
 	struct live_site_counters *counters = memory_counters(id);
 
-	if (UNLIKELY(
-		    !blocks_put_quickly(&slot->near, word, (uintptr_t)block, id, clock_ms(), size)))
+	if (UNLIKELY(!blocks_put_fast(&slot->block_cache, word, (uintptr_t)block, id, clock_ms(),
+				      size)))
 		record_put(slot, block, size, id);
-	account_alloc(slot, counters, size, slack, 1);
+	account_alloc(slot, counters, size, fragmentation, 1);
 	slot->last_block = block;
 	return counters;
 }
 
 /* record_new for any mode but exact. */
 struct live_site_counters *record_by_mode(struct slot *slot, void *block, uint64_t size,
-					  uint64_t slack, const uintptr_t *frame);
+					  uint64_t fragmentation, const uintptr_t *frame);
 
 /* Records a new block according to the recording mode; NULL: not recorded. */
 static ALWAYS_INLINE struct live_site_counters *record_new(struct slot *slot, void *block,
-							   uint64_t size, uint64_t slack,
+							   uint64_t size, uint64_t fragmentation,
 							   const uintptr_t *frame)
 {
 	ORDER_GETS(block);
 	if (mode_is_exact())
-		return record_block(slot, block, size, slack, frame);
-	return record_by_mode(slot, block, size, slack, frame);
+		return record_block(slot, block, size, fragmentation, frame);
+	return record_by_mode(slot, block, size, fragmentation, frame);
 }
 
 /* Last step of an allocation hook; block: result of the forwarded call, may be NULL. */
 static ALWAYS_INLINE void *allocated(struct slot *slot, void *block, size_t size,
 				     const uintptr_t *frame)
 {
-	uint64_t slack = LIKELY(block != NULL) ? slack_of(block, size) : 0;
+	uint64_t fragmentation = LIKELY(block != NULL) ? fragmentation_of(block, size) : 0;
 
 	hook_record(frame);
 	if (LIKELY(block != NULL))
-		record_new(slot, block, size, slack, frame);
+		record_new(slot, block, size, fragmentation, frame);
 	hook_leave();
 	return block;
 }

@@ -33,7 +33,7 @@ NOINLINE bool record_free_sample(struct slot *slot, void *block)
 	struct block entry = sampled_blocks_take((uintptr_t)block);
 
 	if (entry.counters != 0)
-		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
+		record_ended(slot, block, &entry, fragmentation_of(block, entry.size_bytes),
 			     slot->last_block == block);
 	cpu_limit_took_since(began);
 	return entry.counters != 0;
@@ -50,7 +50,7 @@ NOINLINE void record_free_of_unknown(struct slot *slot, void *block)
 		return;
 	}
 	thread_state.deleted_entry.counters = 0;
-	record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
+	record_ended(slot, block, &entry, fragmentation_of(block, entry.size_bytes),
 		     slot->last_block == block);
 }
 
@@ -72,19 +72,19 @@ NOINLINE bool record_take_sample(const void *block, struct block *ret)
 }
 
 NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
-				     uint64_t slack)
+				     uint64_t fragmentation)
 {
 	struct block none;
 
 	if (sampled_blocks_put(slot, (uintptr_t)block, entry, &none))
 		return;
 	health_add(HEALTH_lost_samples); /* its free would not be found: end it now */
-	record_end(slot, block, entry, slack, false);
+	record_end(slot, block, entry, fragmentation, false);
 }
 
 /* Temporary: freed before the next allocation, which the countdown would have counted. */
 NOINLINE void record_sample_end(struct slot *slot, const void *address, const struct block *block,
-				uint64_t slack, bool temporary)
+				uint64_t fragmentation, bool temporary)
 {
 	struct live_site_counters *counters = memory_counters(block->counters);
 	uint64_t exact_weight = exact_weight_of(counters, block->size_bytes),
@@ -94,7 +94,7 @@ NOINLINE void record_sample_end(struct slot *slot, const void *address, const st
 	sample_forget(address);
 	if (remote)
 		counters = counters_of_remote(slot, counters, block->size_bytes, weight);
-	account_free(slot, counters, block->size_bytes, slack, block->birth_ms,
+	account_free(slot, counters, block->size_bytes, fragmentation, block->birth_ms,
 		     temporary && !remote && countdown_now()->calls == slot->last_calls, weight);
 	struct live_samples *samples = samples_of_counters(counters);
 

@@ -14,9 +14,9 @@ static ALWAYS_INLINE struct block blocks_copy(struct block block)
 }
 
 /* Removes and returns the map entry of an address. */
-static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_t address)
+static ALWAYS_INLINE struct block blocks_take(struct block_cache *cache, uintptr_t address)
 {
-	uint64_t *word = blocks_small_word(near, address);
+	uint64_t *word = blocks_small_word(cache, address);
 	uint64_t taken;
 
 	if (UNLIKELY(word == NULL || (taken = ORDER_LOAD(*word)) == 0 ||
@@ -26,7 +26,7 @@ static ALWAYS_INLINE struct block blocks_take(struct blocks_near *near, uintptr_
 	uint64_t birth_ms = live_small_birth(taken);
 
 	if (UNLIKELY(ORDER_LOAD(blocks_have_eras))) {
-		struct blocks_leaf *leaf = blocks_near_leaf(near, address);
+		struct blocks_leaf *leaf = block_cache_leaf(cache, address);
 		const uint16_t *era = LIKELY(leaf->eras != 0) ? blocks_era(leaf, word)
 							      : blocks_find_era(leaf, word);
 
@@ -57,7 +57,7 @@ static ALWAYS_INLINE void account_remove(struct slot *slot, struct live_site_cou
 }
 
 static ALWAYS_INLINE void account_free(struct slot *slot, struct live_site_counters *counters,
-				       uint64_t size, uint64_t slack, uint64_t birth_ms,
+				       uint64_t size, uint64_t fragmentation, uint64_t birth_ms,
 				       bool temporary, uint64_t weight)
 {
 	if (LIKELY(!account_serial))
@@ -66,8 +66,8 @@ static ALWAYS_INLINE void account_free(struct slot *slot, struct live_site_count
 		account_remove_serial(slot, counters, size, weight);
 	if (UNLIKELY(birth_ms != clock_ms()))
 		account_lifetime(counters, birth_ms, weight);
-	arch_add(&counters->freed_slack, slack * weight);
-	arch_add(&slot->live->freed_slack, slack * weight);
+	arch_add(&counters->freed_fragmentation, fragmentation * weight);
+	arch_add(&slot->live->freed_fragmentation, fragmentation * weight);
 	if (temporary) {
 		arch_add(&counters->temporary, weight);
 		arch_add(&slot->live->temporary, weight);
@@ -81,14 +81,14 @@ bool record_free_sample(struct slot *slot, void *block);
 /* For realloc: takes a sample out of the index (false: not a sample), and puts it back. */
 bool record_take_sample(const void *block, struct block *ret);
 void record_put_sample_back(struct slot *slot, void *block, const struct block *entry,
-			    uint64_t slack);
+			    uint64_t fragmentation);
 /* Returns the freeing thread's counters for a block that another thread allocated. */
 struct live_site_counters *counters_of_remote(struct slot *slot,
 					      const struct live_site_counters *owner, uint64_t size,
 					      uint64_t weight);
 /* record_end for a sample. */
 void record_sample_end(struct slot *slot, const void *address, const struct block *block,
-		       uint64_t slack, bool temporary);
+		       uint64_t fragmentation, bool temporary);
 
 /* The unrounded weight of a block of a site. */
 static inline uint64_t exact_weight_of(const struct live_site_counters *counters, uint64_t size)
@@ -99,7 +99,8 @@ static inline uint64_t exact_weight_of(const struct live_site_counters *counters
 
 /* Accounts for the end of a block that was found in the map. */
 static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
-				     const struct block *block, uint64_t slack, bool temporary)
+				     const struct block *block, uint64_t fragmentation,
+				     bool temporary)
 {
 	struct live_site_counters *counters = memory_counters(block->counters);
 
@@ -108,23 +109,24 @@ static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
 	if (UNLIKELY(counters->samples != 0)) {
 		struct block sample = blocks_copy(*block);
 
-		record_sample_end(slot, address, &sample, slack, temporary);
+		record_sample_end(slot, address, &sample, fragmentation, temporary);
 		return;
 	}
 	if (UNLIKELY(counters->thread != slot->thread)) {
 		counters = counters_of_remote(slot, counters, block->size_bytes, 1);
 		temporary = false; /* another thread passed the address here */
 	}
-	account_free(slot, counters, block->size_bytes, slack, block->birth_ms, temporary, 1);
+	account_free(slot, counters, block->size_bytes, fragmentation, block->birth_ms, temporary,
+		     1);
 }
 
 /* record_end for a block whose memory is about to be released. */
 static ALWAYS_INLINE void record_ended(struct slot *slot, void *block, const struct block *entry,
-				       uint64_t slack, bool temporary)
+				       uint64_t fragmentation, bool temporary)
 {
 	if (temporary)
 		slot->last_block = NULL;
-	record_end(slot, block, entry, slack, temporary);
+	record_end(slot, block, entry, fragmentation, temporary);
 	if (UNLIKELY(entry->size_bytes >= LIVE_SMALL_LIMIT))
 		stack_memory_unmapped((uintptr_t)block,
 				      entry->size_bytes); /* it may have been a coroutine's stack */
@@ -135,10 +137,10 @@ static ALWAYS_INLINE void record_free(struct slot *slot, void *block, const uint
 {
 	if (modules_is_loader(frame[1]))
 		modules_loader_frees(slot, block);
-	struct block entry = blocks_take(&slot->near, (uintptr_t)block);
+	struct block entry = blocks_take(&slot->block_cache, (uintptr_t)block);
 
 	if (LIKELY(entry.counters != 0))
-		record_ended(slot, block, &entry, slack_of(block, entry.size_bytes),
+		record_ended(slot, block, &entry, fragmentation_of(block, entry.size_bytes),
 			     slot->last_block == block);
 	else
 		record_free_of_unknown(slot, block);

@@ -53,7 +53,7 @@ static void bring_up(int from, bool forked)
 }
 
 /* Releases the locks held by a slot whose hook was abandoned. */
-static void give_back_locks(struct slot *slot)
+static void release_locks(struct slot *slot)
 {
 	lock_recover(&rules_lock, slot->id);
 	sampled_blocks_recover(slot);
@@ -101,7 +101,7 @@ static struct slot *register_thread(void)
 		thread_state.calls_until_retry = ours ? CALLS_UNTIL_RETRY : 0;
 		return NULL;
 	}
-	give_back_locks(slot); /* of a thread that ended inside a hook and whose slot was reused */
+	release_locks(slot); /* of a thread that ended inside a hook and whose slot was reused */
 	thread_state.slot = slot;
 	thread_state.token = *fork_token;
 	countdown_none(); /* the parent's pointed into a slot that another thread may get in this process */
@@ -115,7 +115,7 @@ static void recover(struct slot *slot, bool forwarding)
 {
 	if (!forwarding)
 		health_add(HEALTH_abandoned_hooks);
-	give_back_locks(slot);
+	release_locks(slot);
 	slot->walk->stamp = 0;
 	stack_cache_forget(slot);
 	slot->last_block = NULL;

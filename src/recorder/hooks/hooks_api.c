@@ -20,15 +20,15 @@ static NOINLINE struct hg_scope enter_unframed(struct hg_tag *tag)
 	struct thread_state *self = &thread_state;
 	const struct slot *slot = self->slot;
 	uint64_t key = tags_key(self->tag, __atomic_load_n(&tag->id, __ATOMIC_RELAXED));
-	const struct tag_near *near = tags_near(slot, key);
+	const struct tag_cache_entry *cached = tags_cached(slot, key);
 
-	if (UNLIKELY(near->key != key || slot->scope == &slot->scopes[SCOPES_KEPT] ||
+	if (UNLIKELY(cached->key != key || slot->scope == &slot->scopes[SCOPES_KEPT] ||
 		     tags_is_stale(slot->scope, 0)))
 		return tags_enter_slow(tag, NULL, 0);
 	struct hg_scope here = tags_here(self);
 
 	tags_keep_scope(self, slot->scope->at, slot->scope->word_at);
-	tags_begin(self, near);
+	tags_begin(self, cached);
 	return here;
 }
 
@@ -43,15 +43,15 @@ static struct hg_scope enter(struct hg_tag *tag, const void *frame)
 		return tags_enter_slow(tag, NULL, at);
 	const struct slot *slot = self->slot;
 	uint64_t key = tags_key(self->tag, __atomic_load_n(&tag->id, __ATOMIC_RELAXED));
-	const struct tag_near *near = tags_near(slot, key);
+	const struct tag_cache_entry *cached = tags_cached(slot, key);
 
-	if (UNLIKELY(near->key != key || at - slot->stack_low >= slot->stack_bytes ||
+	if (UNLIKELY(cached->key != key || at - slot->stack_low >= slot->stack_bytes ||
 		     slot->scope == &slot->scopes[SCOPES_KEPT] || tags_is_stale(slot->scope, at)))
 		return at == 0 ? enter_unframed(tag) : tags_enter_slow(tag, NULL, at);
 	struct hg_scope here = tags_here(self);
 
 	tags_keep_scope(self, at, (const uintptr_t *)frame + 1);
-	tags_begin(self, near);
+	tags_begin(self, cached);
 	return here;
 }
 

@@ -43,7 +43,7 @@ static struct exec_start begin(const uintptr_t *frame, const char *path, int how
 }
 
 /* An exec failed and returned. */
-static int came_back(struct exec_start start, int status)
+static int after_failed_exec(struct exec_start start, int status)
 {
 	process_log_retract(start.number);
 	return status;
@@ -76,7 +76,7 @@ static int execute(const uintptr_t *frame, const char *path, char *const argv[],
 	do
 		status = next_found()->execve(path, argv, start.envp);
 	while (is_too_long(&start, errno, path, true, envp));
-	return came_back(start, status);
+	return after_failed_exec(start, status);
 }
 
 static int search(const uintptr_t *frame, const char *file, char *const argv[], char *const envp[])
@@ -87,7 +87,7 @@ static int search(const uintptr_t *frame, const char *file, char *const argv[], 
 	do
 		status = next_found()->execvpe(file, argv, start.envp);
 	while (is_too_long(&start, errno, file, true, envp));
-	return came_back(start, status);
+	return after_failed_exec(start, status);
 }
 
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
@@ -139,7 +139,7 @@ EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 	do
 		status = next_found()->fexecve(fd, argv, start.envp);
 	while (is_too_long(&start, errno, path, true, envp));
-	return came_back(start, status);
+	return after_failed_exec(start, status);
 }
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
@@ -155,12 +155,12 @@ EXPORT int execveat(int folder, const char *path, char *const argv[], char *cons
 
 	if (next_found()->execveat == NULL) {
 		errno = ENOSYS;
-		return came_back(start, status);
+		return after_failed_exec(start, status);
 	}
 	do
 		status = next.execveat(folder, path, argv, start.envp, flags);
 	while (is_too_long(&start, errno, path, true, envp));
-	return came_back(start, status);
+	return after_failed_exec(start, status);
 }
 
 /* Returns an array for the arguments of execl and its variants. Without a slot it is memory that goes away with the
@@ -217,13 +217,13 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 		hook_leave();
 	if (argv == NULL) {
 		errno = ENOMEM;
-		return came_back(start, status);
+		return after_failed_exec(start, status);
 	}
 	do
 		status = kind == LIST_SEARCH ? next_found()->execvpe(path, argv, start.envp)
 					     : next_found()->execve(path, argv, start.envp);
 	while (is_too_long(&start, errno, path, true, envp));
-	return came_back(start, status);
+	return after_failed_exec(start, status);
 }
 
 EXPORT int execl(const char *path, const char *first, ...)

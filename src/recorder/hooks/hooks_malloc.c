@@ -15,7 +15,7 @@ void cfree(void *block);
 
 /* Leaves the result of the inner allocation of operator new to the operator. On
  * failure the operator may throw and never return, so its guard ends. */
-static inline void *hook_taken(bool taking, void *block, uint64_t size)
+static inline void *hook_pending_new(bool taking, void *block, uint64_t size)
 {
 	if (!taking)
 		return block;
@@ -34,7 +34,7 @@ static NOINLINE void *malloc_recorded(size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_has_pending_new();
 
-		return hook_taken(taking, next_found()->malloc(size), size);
+		return hook_pending_new(taking, next_found()->malloc(size), size);
 	}
 	return allocated(slot, next.malloc(size), size, frame);
 }
@@ -52,7 +52,7 @@ static NOINLINE void *calloc_recorded(size_t count, size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_has_pending_new();
 
-		return hook_taken(taking, next_found()->calloc(count, size), count * size);
+		return hook_pending_new(taking, next_found()->calloc(count, size), count * size);
 	}
 	return allocated(slot, next.calloc(count, size), count * size, frame);
 }
@@ -151,36 +151,36 @@ EXPORT void free_aligned_sized(void *block, size_t alignment, size_t size)
 static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size_t size,
 					    const uintptr_t *frame)
 {
-	struct block old =
-		block != NULL ? blocks_take(&slot->near, (uintptr_t)block) : (struct block){ 0 };
+	struct block old = block != NULL ? blocks_take(&slot->block_cache, (uintptr_t)block)
+					 : (struct block){ 0 };
 	bool sample =
 		UNLIKELY(old.counters == 0) && block != NULL && record_take_sample(block, &old);
-	uint64_t slack = old.counters != 0 ? slack_of(block, old.size_bytes) : 0;
+	uint64_t fragmentation = old.counters != 0 ? fragmentation_of(block, old.size_bytes) : 0;
 	/* For an unsampled block, the usable size is the best estimate. */
-	uint64_t old_size =
-		old.counters != 0 ? old.size_bytes : (block != NULL ? slack_of(block, 0) : 0);
+	uint64_t old_size = old.counters != 0 ? old.size_bytes
+					      : (block != NULL ? fragmentation_of(block, 0) : 0);
 	ORDER_GIVES(block);
 	void *moved = next.realloc(block, size);
-	uint64_t new_slack = LIKELY(moved != NULL) ? slack_of(moved, size) : 0;
+	uint64_t new_fragmentation = LIKELY(moved != NULL) ? fragmentation_of(moved, size) : 0;
 
 	hook_record(frame);
 	if (UNLIKELY(moved == NULL && (size != 0 || block == NULL))) {
 		struct block none;
 
 		if (UNLIKELY(sample))
-			record_put_sample_back(slot, block, &old, slack);
+			record_put_sample_back(slot, block, &old, fragmentation);
 		else if (old.counters != 0)
-			blocks_put(&slot->near, (uintptr_t)block, &old, &none);
+			blocks_put(&slot->block_cache, (uintptr_t)block, &old, &none);
 		hook_leave();
 		return NULL;
 	}
 	if (old.counters != 0)
-		record_end(slot, block, &old, slack, false);
+		record_end(slot, block, &old, fragmentation, false);
 	else if (block != NULL)
 		record_unknown_free(block);
 	if (LIKELY(moved != NULL)) {
 		struct live_site_counters *counters =
-			record_new(slot, moved, size, new_slack, frame);
+			record_new(slot, moved, size, new_fragmentation, frame);
 
 		/* The call has the weight of the new block, whether or not the old one was a sample. */
 		if (LIKELY(counters != NULL) &&
@@ -235,7 +235,7 @@ EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 
 		int failed = next_found()->posix_memalign(ret, alignment, size);
 
-		hook_taken(taking, failed ? NULL : *ret, size);
+		hook_pending_new(taking, failed ? NULL : *ret, size);
 		return failed;
 	}
 	int status = next.posix_memalign(ret, alignment, size);
@@ -255,7 +255,7 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_has_pending_new();
 
-		return hook_taken(taking, next_found()->aligned_alloc(alignment, size), size);
+		return hook_pending_new(taking, next_found()->aligned_alloc(alignment, size), size);
 	}
 	return allocated(slot, next.aligned_alloc(alignment, size), size, frame);
 }
@@ -271,7 +271,7 @@ EXPORT void *memalign(size_t alignment, size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_has_pending_new();
 
-		return hook_taken(taking, next_found()->memalign(alignment, size), size);
+		return hook_pending_new(taking, next_found()->memalign(alignment, size), size);
 	}
 	return allocated(slot, next.memalign(alignment, size), size, frame);
 }
@@ -287,7 +287,7 @@ EXPORT void *valloc(size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_has_pending_new();
 
-		return hook_taken(taking, next_found()->valloc(size), size);
+		return hook_pending_new(taking, next_found()->valloc(size), size);
 	}
 	return allocated(slot, next.valloc(size), size, frame);
 }
@@ -303,7 +303,7 @@ EXPORT void *pvalloc(size_t size)
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_has_pending_new();
 
-		return hook_taken(taking, next_found()->pvalloc(size), size);
+		return hook_pending_new(taking, next_found()->pvalloc(size), size);
 	}
 	return allocated(slot, next.pvalloc(size), size, frame);
 }

@@ -42,12 +42,13 @@ static bool is_part(const void *block, const void *of, uint64_t bytes)
 }
 
 /* Records the pending block of an operator that did not return it: it threw, or keeps the block for itself. */
-COLD static void record_taken(struct slot *slot, uint64_t slack, const uintptr_t *frame)
+COLD static void record_pending_new(struct slot *slot, uint64_t fragmentation,
+				    const uintptr_t *frame)
 {
 	void *taken = thread_state.taken;
 
 	thread_state.taken = NULL;
-	record_new(slot, taken, thread_state.taken_bytes, slack, frame);
+	record_new(slot, taken, thread_state.taken_bytes, fragmentation, frame);
 }
 
 /* True if no inner hook has recorded the operator's result. */
@@ -71,19 +72,20 @@ NOINLINE static void *new_end(struct slot *slot, int number, void *block, uint64
 {
 	void *taken = thread_state.taken;
 	bool is_taken = block == taken;
-	uint64_t taken_slack = taken != NULL ? slack_of(taken, thread_state.taken_bytes) : 0;
-	uint64_t slack = block != NULL && (is_taken || operator_of_allocator[number])
-				 ? slack_of(block, size)
-				 : 0;
+	uint64_t pending_fragmentation =
+		taken != NULL ? fragmentation_of(taken, thread_state.taken_bytes) : 0;
+	uint64_t fragmentation = block != NULL && (is_taken || operator_of_allocator[number])
+					 ? fragmentation_of(block, size)
+					 : 0;
 
 	hook_record(frame);
 	if (taken != NULL && !is_taken)
-		record_taken(slot, taken_slack, frame);
+		record_pending_new(slot, pending_fragmentation, frame);
 	thread_state.taken = NULL;
 	if (block != NULL && is_new(slot, number, block)) {
 		if (!is_taken)
 			learn(OWN);
-		record_new(slot, block, size, slack, frame);
+		record_new(slot, block, size, fragmentation, frame);
 	}
 	hook_leave();
 	return block;
@@ -104,7 +106,7 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 	if (UNLIKELY(slot == NULL))
 		return forward(size, b, c);
 	if (UNLIKELY(thread_state.taken != NULL)) /* of an outer operator, or one that threw */
-		record_taken(slot, 0, frame);
+		record_pending_new(slot, 0, frame);
 	hook_guard(guard);
 	void *block = forward(size, b, c);
 
@@ -116,11 +118,11 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 				       (blocks_are == MALLOCS || thread_state.taken != NULL ||
 					!operator_of_allocator[number]))))
 		return new_end(slot, number, block, size, frame);
-	uint64_t slack = slack_of(block, size);
+	uint64_t fragmentation = fragmentation_of(block, size);
 
 	hook_record(frame);
 	thread_state.taken = NULL;
-	record_new(slot, block, size, slack, frame);
+	record_new(slot, block, size, fragmentation, frame);
 	hook_leave();
 	return block;
 }
@@ -130,7 +132,7 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 static void *delete_pooled(operator_fn *forward, uintptr_t block, uintptr_t b, uintptr_t c,
 			   const uintptr_t *frame, struct slot *slot)
 {
-	struct block entry = blocks_take(&slot->near, block),
+	struct block entry = blocks_take(&slot->block_cache, block),
 		     outer_entry = thread_state.deleted_entry;
 	void *outer = thread_state.deleted;
 	bool temporary = slot->last_block == (void *)block;

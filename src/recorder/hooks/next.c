@@ -35,7 +35,7 @@ static void check_usable(struct next *found)
 }
 
 /* If the executable has a recorder linked in, that one leaves the work to us. */
-static void look_before(struct next *found)
+static void find_previous(struct next *found)
 {
 	found->other_malloc = lookup_before("malloc");
 	found->other_realloc = lookup_before("realloc");
@@ -101,7 +101,7 @@ static void look_up(struct next *found)
 		}
 	}
 	found->usable = found->malloc_usable_size;
-	look_before(found);
+	find_previous(found);
 	check_usable(found);
 }
 

@@ -212,7 +212,7 @@ char **exec_arguments(struct slot *slot, size_t bytes)
 }
 
 /* True if the file's privileges are ignored. */
-static bool is_held_down(int fd)
+static bool ignores_privileges(int fd)
 {
 	enum { NOSUID = 2 };
 	struct statfs facts = { 0 };
@@ -238,7 +238,7 @@ static bool is_privileged(int fd, const struct stat *status)
 			sys_call6(SYS_fgetxattr, fd, (long)"security.capability", 0, 0, 0, 0) > 0;
 	if (privilege_of(&facts) == PRIVILEGE_NONE)
 		return false;
-	facts.held_down = is_held_down(fd);
+	facts.privileges_ignored = ignores_privileges(fd);
 	return privilege_of(&facts) != PRIVILEGE_NONE;
 }
 
@@ -249,7 +249,7 @@ static int reason_of(enum elf_verdict verdict)
 	switch (verdict) {
 	case ELF_FITS:
 	case ELF_LOADER:
-		return MISSED_unheard; /* unless it reports */
+		return MISSED_unconnected; /* unless it reports */
 	case ELF_OTHER_CLASS:
 		return MISSED_other_class;
 	case ELF_OTHER_MACHINE:
@@ -313,7 +313,7 @@ static int judge(const char *path, char ret_next[static 256])
 	return reason;
 }
 
-/* Returns MISSED_unheard if the program can be recorded. */
+/* Returns MISSED_unconnected if the program can be recorded. */
 static int judge_program(const char *path)
 {
 	char interpreter[256];
@@ -322,7 +322,7 @@ static int judge_program(const char *path)
 	for (int i = 0; i < SCRIPTS_MAX && reason != NOTHING_THERE && interpreter[0] != 0; i++)
 		reason = judge(interpreter, interpreter);
 	/* In a chroot, or as another user: ld.so complains on stderr if it cannot open the recorder. */
-	if (reason == MISSED_unheard &&
+	if (reason == MISSED_unconnected &&
 	    sys_failed(sys_access(own_preload + sizeof PRELOAD - 1, R_OK)))
 		reason = MISSED_recorder;
 	return reason;
@@ -442,7 +442,7 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 	if (area == NULL)
 		reason = MISSED_busy;
 	start.number = process_log_publish((enum missed_reason)reason, path, becomes);
-	if (reason == MISSED_unheard)
+	if (reason == MISSED_unconnected)
 		start.envp =
 			add_variables(area, envp, count, before, process_log_ticket(start.number));
 	return start;

@@ -154,7 +154,7 @@ void self_budget_group(struct live_own *own)
 	(void)find_group(own);
 }
 
-static uint64_t room_of_groups(struct live_own *own)
+static uint64_t cgroup_headroom(struct live_own *own)
 {
 	const struct names *names = find_group(own);
 	uint64_t room = names != NULL ? room_below(names, own->cgroup, own) : UINT64_MAX;
@@ -176,5 +176,5 @@ struct live_budget self_budget_find(struct live_own *own)
 {
 	uint64_t free_kib = self_budget_number(read_text("/proc/meminfo"), "MemAvailable:", 0);
 
-	return live_budget_default(free_kib * 1024, room_of_groups(own), 0);
+	return live_budget_default(free_kib * 1024, cgroup_headroom(own), 0);
 }

@@ -240,13 +240,13 @@ static bool grow(struct slot *slot, struct table *table)
 
 	if (larger.entry == NULL)
 		return mask != 0;
-	if (!lock_take(&rules_lock, slot->id))
+	if (!lock_acquire(&rules_lock, slot->id))
 		return false;
 	if (table->mask == mask && mask == 0)
 		table_replace(table, larger);
 	else if (table->mask == mask) /* no other thread has grown it */
 		table_move(table, larger);
-	lock_give(&rules_lock);
+	lock_release(&rules_lock);
 	return true;
 }
 
@@ -258,18 +258,18 @@ COLD uint32_t python_frame_id(struct slot *slot, enum python_reading how, uintpt
 
 	memory_open(LIVE_CODES, (memory_used(LIVE_CODES) + ROOM) * sizeof(struct live_code));
 	memory_open(LIVE_FRAMES, (memory_used(LIVE_FRAMES) + ROOM) * sizeof(uint64_t));
-	if (!grow(slot, &codes) || !grow(slot, &frames) || !lock_take(&rules_lock, slot->id))
+	if (!grow(slot, &codes) || !grow(slot, &frames) || !lock_acquire(&rules_lock, slot->id))
 		return frame;
 	code = find_code(at, version);
 	if (code != 0)
 		frame = frame_of_code(code, instruction);
-	lock_give(&rules_lock);
+	lock_release(&rules_lock);
 	if (code != 0 || !describe(slot, how, at, version, &added) ||
-	    !lock_take(&rules_lock, slot->id))
+	    !lock_acquire(&rules_lock, slot->id))
 		return frame;
 	code = add_code(&added);
 	if (code != 0)
 		frame = frame_of_code(code, instruction);
-	lock_give(&rules_lock);
+	lock_release(&rules_lock);
 	return frame;
 }

@@ -144,7 +144,7 @@ static bool is_leased(void)
 }
 
 /* Called for every block without a stack: writes only what differs, because all threads share these cache lines. */
-static void turn_exact(void)
+static void switch_to_exact(void)
 {
 	sample_no_filter();
 	if (__atomic_load_n(&mode_exact, __ATOMIC_SEQ_CST) == LIVE_MODE_EXACT || !has_no_limits() ||
@@ -204,7 +204,7 @@ void mode_start(void)
 	mode_was_changed = !all;
 	sample_start(!all);
 	if (all)
-		turn_exact();
+		switch_to_exact();
 	reread_mode(&thread_state);
 }
 
@@ -254,7 +254,7 @@ static bool begin(struct thread_state *self)
 	self->interval = 0;
 	countdown_none();
 	if (counts_all(mode)) {
-		turn_exact();
+		switch_to_exact();
 		return true;
 	}
 	__atomic_store_n(&mode_was_changed, true, __ATOMIC_RELAXED);

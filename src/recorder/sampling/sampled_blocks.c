@@ -170,19 +170,19 @@ static void rebuild_if_full(struct table *made)
 
 /* Takes the lock with room for one more index entry. If a thread is delayed on the way, the spare table it had seen may be full by
  * now, and the previous one too small. */
-static bool take_with_room(struct slot *slot)
+static bool acquire_with_capacity(struct slot *slot)
 {
 	enum { TRIES = 8 };
 
 	for (int i = 0; i < TRIES; i++) {
 		struct table *made = make_spare();
 
-		if (!lock_take(&sampled_blocks_lock, slot->id))
+		if (!lock_acquire(&sampled_blocks_lock, slot->id))
 			return false;
 		rebuild_if_full(made);
 		if (!is_full(current))
 			return true;
-		lock_give(&sampled_blocks_lock);
+		lock_release(&sampled_blocks_lock);
 	}
 	return false;
 }
@@ -293,7 +293,7 @@ bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block
 	ret_old->counters = 0;
 	if (id == 0)
 		return false;
-	if (!take_with_room(slot)) {
+	if (!acquire_with_capacity(slot)) {
 		release_entry(id);
 		return false;
 	}
@@ -312,7 +312,7 @@ bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block
 	enter(current, tag_of(address), id);
 	if (CHECKED)
 		check_sampled();
-	lock_give(&sampled_blocks_lock);
+	lock_release(&sampled_blocks_lock);
 	return true;
 }
 

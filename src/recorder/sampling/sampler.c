@@ -8,7 +8,7 @@
 
 #define ONE (UINT64_C(1) << 32)
 
-uint8_t sample_filter[SAMPLE_PLACES] = { UINT8_MAX };
+uint8_t sample_filter[SAMPLE_BUCKETS] = { UINT8_MAX };
 PROCESS_STATE uint32_t sample_mask;
 static PROCESS_STATE bool used; /* the filter was in use */
 
@@ -83,7 +83,7 @@ uint32_t sample_round(uint64_t *random, uint64_t weight)
 
 void sample_remember(const void *block)
 {
-	uint8_t *place = sample_place(block), now = __atomic_load_n(place, __ATOMIC_RELAXED);
+	uint8_t *place = sample_bucket(block), now = __atomic_load_n(place, __ATOMIC_RELAXED);
 
 	while (now != UINT8_MAX &&
 	       !__atomic_compare_exchange_n(place, &now, (uint8_t)(now + 1), true, __ATOMIC_RELAXED,
@@ -93,7 +93,7 @@ void sample_remember(const void *block)
 
 void sample_forget(const void *block)
 {
-	uint8_t *place = sample_place(block), now = __atomic_load_n(place, __ATOMIC_RELAXED);
+	uint8_t *place = sample_bucket(block), now = __atomic_load_n(place, __ATOMIC_RELAXED);
 
 	while (now != UINT8_MAX && now != 0 &&
 	       !__atomic_compare_exchange_n(place, &now, (uint8_t)(now - 1), true, __ATOMIC_RELAXED,
@@ -116,7 +116,7 @@ void sample_start(bool filters)
 		__builtin_memset(sample_filter, 0, sizeof sample_filter);
 	used = filters;
 	if (filters)
-		__atomic_store_n(&sample_mask, SAMPLE_PLACES - 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&sample_mask, SAMPLE_BUCKETS - 1, __ATOMIC_SEQ_CST);
 	else
 		sample_no_filter();
 }

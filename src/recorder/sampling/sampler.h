@@ -34,8 +34,8 @@ uint32_t sample_round(uint64_t *random, uint64_t weight);
 /* A filter, so that frees of unrecorded blocks need no lookup: a byte per hash of the address counts the recorded blocks there and
  * saturates at 255. While every block is recorded (sample_mask = 0), all addresses map to byte 0, which is 255: so every free
  * needs one test, not two. */
-enum { SAMPLE_PLACES = 1 << 14 };
-extern HIDDEN uint8_t sample_filter[SAMPLE_PLACES];
+enum { SAMPLE_BUCKETS = 1 << 14 };
+extern HIDDEN uint8_t sample_filter[SAMPLE_BUCKETS];
 extern HIDDEN uint32_t sample_mask;
 
 static ALWAYS_INLINE bool sample_is_filtering(void)
@@ -43,7 +43,7 @@ static ALWAYS_INLINE bool sample_is_filtering(void)
 	return ORDER_LOAD(sample_mask) != 0;
 }
 
-static ALWAYS_INLINE uint8_t *sample_place(const void *block)
+static ALWAYS_INLINE uint8_t *sample_bucket(const void *block)
 {
 	return &sample_filter[(uint32_t)((uintptr_t)block >> 4) & ORDER_LOAD(sample_mask)];
 }
@@ -51,7 +51,7 @@ static ALWAYS_INLINE uint8_t *sample_place(const void *block)
 /* True if a block is certainly not recorded. */
 static ALWAYS_INLINE bool sample_is_absent(const void *block)
 {
-	return UNLIKELY(ORDER_LOAD(*sample_place(block)) == 0);
+	return UNLIKELY(ORDER_LOAD(*sample_bucket(block)) == 0);
 }
 
 void sample_remember(const void *block);

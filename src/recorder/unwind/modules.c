@@ -352,7 +352,7 @@ static uint32_t enter(struct slot *slot, uintptr_t pc, const struct libc_found *
 {
 	uint32_t id = 0;
 
-	if (!lock_take(&rules_lock, slot->id))
+	if (!lock_acquire(&rules_lock, slot->id))
 		return 0;
 	if (is_there_still(pc, object) && (id = known_object(object)) == 0) {
 		rules_invalidate(module->start, module->end, true);
@@ -360,7 +360,7 @@ static uint32_t enter(struct slot *slot, uintptr_t pc, const struct libc_found *
 		if (id == 0 && has_path)
 			id = append(module);
 	}
-	lock_give(&rules_lock);
+	lock_release(&rules_lock);
 	return id;
 }
 
@@ -389,9 +389,9 @@ uint32_t modules_add_file(struct slot *slot, uint32_t path_at, uint32_t path_byt
 	uint32_t id = 0;
 
 	memory_open(LIVE_MODULES, (memory_used(LIVE_MODULES) + 8) * sizeof file);
-	if (lock_take(&rules_lock, slot->id)) {
+	if (lock_acquire(&rules_lock, slot->id)) {
 		id = append(&file);
-		lock_give(&rules_lock);
+		lock_release(&rules_lock);
 	}
 	return id;
 }
@@ -449,15 +449,16 @@ static bool is_being_added_to(void)
 
 COLD void modules_loader_allocates(struct slot *slot)
 {
-	if ((!is_being_added_to() && !rules_have_orphans()) || !lock_take(&rules_lock, slot->id))
+	if ((!is_being_added_to() && !rules_have_orphans()) || !lock_acquire(&rules_lock, slot->id))
 		return;
 	rules_invalidate(0, UINTPTR_MAX, true);
-	lock_give(&rules_lock);
+	lock_release(&rules_lock);
 }
 
 COLD void modules_loader_frees(struct slot *slot, const void *block)
 {
-	if ((!is_being_added_to() && object_of(block, 1) == 0) || !lock_take(&rules_lock, slot->id))
+	if ((!is_being_added_to() && object_of(block, 1) == 0) ||
+	    !lock_acquire(&rules_lock, slot->id))
 		return;
 	for (uint32_t id = 0; (id = object_of(block, id + 1)) != 0;) {
 		struct live_module *known = memory_module(id);
@@ -465,7 +466,7 @@ COLD void modules_loader_frees(struct slot *slot, const void *block)
 		known->unmapped_ms = MAX(clock_ms(), (uint64_t)1);
 		rules_invalidate(known->start, known->end, false);
 	}
-	lock_give(&rules_lock);
+	lock_release(&rules_lock);
 }
 
 const char *modules_file_of(const void *address)

@@ -65,7 +65,7 @@ static void grow(struct slot *slot)
 		return;
 	struct rule_table *table = rules_table(bits + 1);
 
-	if (table == NULL || !lock_take(&rules_lock, slot->id))
+	if (table == NULL || !lock_acquire(&rules_lock, slot->id))
 		return;
 	if (rule_table == old) {
 		for (uint64_t i = 0; i < (uint64_t)1 << bits; i++) {
@@ -75,7 +75,7 @@ static void grow(struct slot *slot)
 		table->used = old->used;
 		__atomic_store_n(&rule_table, table, __ATOMIC_RELEASE);
 	}
-	lock_give(&rules_lock);
+	lock_release(&rules_lock);
 }
 
 /* Matches DW_OP_breg of the frame pointer, offset, and DW_OP_deref if `deref`: what compilers emit for a realigned frame. */
@@ -166,24 +166,25 @@ uint32_t rules_add_frame(uint64_t frame)
 }
 
 /* How to get from a pc to its caller. */
-struct way {
+struct rule_choice {
 	enum rule_kind kind;
 	int64_t cfa, fp;
 };
 
-static struct way way_of(struct slot *slot, const struct module_found *module, uintptr_t lookup)
+static struct rule_choice choose_rule(struct slot *slot, const struct module_found *module,
+				      uintptr_t lookup)
 {
-	struct way way = { .kind = RULE_STOP };
+	struct rule_choice choice = { .kind = RULE_STOP };
 	struct cfi_entry entry;
 
 	if (module->id != 0 && cfi_find(&module->unwind, lookup, &entry) &&
 	    cfi_run(&entry, lookup, slot->cfi))
-		way.kind = classify(&entry, &slot->cfi->state, &way.cfa, &way.fp);
-	return way;
+		choice.kind = classify(&entry, &slot->cfi->state, &choice.cfa, &choice.fp);
+	return choice;
 }
 
 /* Stores the rule, unless another thread was faster. Under the lock. */
-static uint64_t store_rule(uint64_t key, const struct way *way, uint64_t frame)
+static uint64_t store_rule(uint64_t key, const struct rule_choice *choice, uint64_t frame)
 {
 	struct rule_table *table = rule_table;
 	struct rule_entry *entry = rules_entry(table, key);
@@ -191,8 +192,8 @@ static uint64_t store_rule(uint64_t key, const struct way *way, uint64_t frame)
 
 	if (had && rule_kind(entry->rule) != RULE_DEAD)
 		return entry->rule;
-	uint64_t rule = pack(way->kind, frame_of(had ? rule_frame(entry->rule) : 0, frame),
-			     way->cfa, way->fp);
+	uint64_t rule = pack(choice->kind, frame_of(had ? rule_frame(entry->rule) : 0, frame),
+			     choice->cfa, choice->fp);
 
 	if (had) {
 		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELAXED);
@@ -242,16 +243,16 @@ COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
 		struct module_found module;
 
 		modules_find(slot, lookup, &module);
-		struct way way = way_of(slot, &module, lookup);
+		struct rule_choice choice = choose_rule(slot, &module, lookup);
 
-		if (!lock_take(&rules_lock, slot->id))
+		if (!lock_acquire(&rules_lock, slot->id))
 			break;
 		if (modules_is_of(lookup, module.id))
-			rule = store_rule(rules_key(pc, exact), &way,
+			rule = store_rule(rules_key(pc, exact), &choice,
 					  live_frame_pack(module.id, pc - module.bias, exact));
 		if (CHECKED)
 			check_rules();
-		lock_give(&rules_lock);
+		lock_release(&rules_lock);
 	}
 	return rule != 0 ? rule : pack(RULE_STOP, LIVE_FRAME_OTHER, 0, 0);
 }

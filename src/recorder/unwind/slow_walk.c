@@ -87,7 +87,7 @@ static bool restore(struct machine *m, unsigned r, uint64_t cfa, uint64_t *ret)
 	}
 }
 
-enum { OUT, AT_END, NO_WAY };
+enum { OUT, AT_END, NO_RULE };
 
 /* Unwinds the frame that the registers describe. ret_cfa is the frame's. */
 static int step_out(struct machine *m, uint64_t *ret_cfa)
@@ -98,17 +98,17 @@ static int step_out(struct machine *m, uint64_t *ret_cfa)
 
 	if (!cfi_find(&table, pc, &entry) || !cfi_run(&entry, pc, m->scratch) ||
 	    entry.return_register != DW_PC)
-		return NO_WAY;
+		return NO_RULE;
 	if (m->scratch->state.kind[DW_PC] == CFI_UNDEFINED)
 		return AT_END;
 	if (!compute_cfa(m, ret_cfa))
-		return NO_WAY;
+		return NO_RULE;
 	for (unsigned r = 0; r < DW_REGISTERS; r++) {
 		if (!restore(m, r, *ret_cfa, &m->next[r]))
-			return NO_WAY;
+			return NO_RULE;
 	}
 	if (m->next[DW_SP] == m->reg[DW_SP] && m->next[DW_PC] == m->reg[DW_PC])
-		return NO_WAY; /* no progress: a broken table */
+		return NO_RULE; /* no progress: a broken table */
 	uint64_t *reg = m->reg;
 
 	m->reg = m->next;
@@ -191,5 +191,5 @@ COLD bool walk_is_running(struct slot *slot, uintptr_t inner, uintptr_t frame)
 		found = ours && cfa == arch_cfa_of((const uintptr_t *)frame);
 	}
 	slot->cfi_nested_busy = false;
-	return found || status == NO_WAY; /* if unknown, one call is not recorded */
+	return found || status == NO_RULE; /* if unknown, one call is not recorded */
 }

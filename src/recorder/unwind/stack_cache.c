@@ -62,7 +62,7 @@ static void begin_again(struct slot *slot)
 NOINLINE const struct stack_cache_entry *stack_cache_find_other(
 	const struct stack_cache *stack_cache, struct stack_cache_row *row, uint64_t hash)
 {
-	uint64_t place = stack_cache_place(row, hash, row->at);
+	uint64_t place = stack_cache_set(row, hash, row->at);
 
 	for (uint64_t way = 0; way < STACK_CACHE_WAYS; way++) {
 		uint32_t offset = stack_cache->place[place ^ way];
@@ -147,9 +147,9 @@ static void begin_late(struct slot *slot)
 	stack_cache->used = sizeof(struct stack_cache_entry);
 	stack_cache->calls = slot->live->calls;
 	slot->stack_cache = stack_cache;
-	slot->quick_untagged = python_is_here() ? NULL : stack_cache;
+	slot->fast_cache_untagged = python_is_here() ? NULL : stack_cache;
 	if (thread_state.tag == 0)
-		slot->quick = slot->quick_untagged;
+		slot->fast_cache = slot->fast_cache_untagged;
 }
 
 NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters)
@@ -192,7 +192,7 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 	fill(entry, walk, frame);
 
 	uint64_t hash = stack_cache_hash(at, frame[1]);
-	uint64_t place = stack_cache_place(row, hash, at);
+	uint64_t place = stack_cache_set(row, hash, at);
 
 	for (uint64_t way = 0; way < STACK_CACHE_WAYS; way++) {
 		const struct stack_cache_entry *there =
@@ -201,7 +201,7 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 		if (there->key == entry->key)
 			add_discriminator(row, there, entry);
 	}
-	place = stack_cache_place(row, hash, at);
+	place = stack_cache_set(row, hash, at);
 	for (uint64_t way = STACK_CACHE_WAYS - 1; way > 0; way--)
 		stack_cache->place[place ^ way] = stack_cache->place[place ^ (way - 1)];
 	stack_cache->place[place] = stack_cache->used;

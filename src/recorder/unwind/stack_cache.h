@@ -17,7 +17,7 @@
 
 enum {
 	STACK_CACHE_ROWS = 512,
-	STACK_CACHE_PLACES = 1 << 12,
+	STACK_CACHE_SETS = 1 << 12,
 	STACK_CACHE_WAYS = 4,
 	STACK_CACHE_DISCRIMINATORS = 7,
 	STACK_CACHE_FRAMES = 64,
@@ -46,7 +46,7 @@ struct stack_cache_entry {
 struct stack_cache {
 	struct stack_cache_row row[STACK_CACHE_ROWS]; /* row n ^ 1 is the alternative to row n */
 	/* Offset of an entry in the ring; 0 leads to an unused one. n ^ 1, n ^ 2, n ^ 3 are the other ways of n. */
-	uint32_t place[STACK_CACHE_PLACES];
+	uint32_t place[STACK_CACHE_SETS];
 	uint32_t generation;	/* of modules_generation */
 	uint32_t epoch;		/* the bits of all stamps that are not in the keys */
 	uint32_t used, bytes;	/* of the ring; entries are 16-byte aligned */
@@ -92,8 +92,8 @@ static ALWAYS_INLINE struct stack_cache_row *stack_cache_row(struct stack_cache 
 }
 
 /* The set of ways for the current stack. */
-static ALWAYS_INLINE uint64_t stack_cache_place(const struct stack_cache_row *row, uint64_t hash,
-						uintptr_t at)
+static ALWAYS_INLINE uint64_t stack_cache_set(const struct stack_cache_row *row, uint64_t hash,
+					      uintptr_t at)
 {
 	for (const uint32_t *offset = row->discriminator, *end = offset + row->discriminators;
 	     offset != end; offset++)
@@ -101,7 +101,7 @@ static ALWAYS_INLINE uint64_t stack_cache_place(const struct stack_cache_row *ro
 		       UINT64_C(0x9e3779b97f4a7c15);
 	return hash >> 52;
 }
-_Static_assert(STACK_CACHE_PLACES == 1 << 12, "what stack_cache_place shifts by");
+_Static_assert(STACK_CACHE_SETS == 1 << 12, "what stack_cache_set shifts by");
 
 static ALWAYS_INLINE struct stack_cache_entry *stack_cache_entry(
 	const struct stack_cache *stack_cache, uint32_t offset)

@@ -379,7 +379,7 @@ def test_no_process_below_a_limit_of_file_size_is_passed_over_in_silence(hostile
 
 def test_target_without_room_for_the_recorder_is_missed_aloud(heapgauge, hostile, both, report_json):
     run = both(shell(f"ulimit -v 16384; exec {hostile}"))
-    assert report_json(run.path)["warnings"] == {"missed_unheard": 1}
+    assert report_json(run.path)["warnings"] == {"missed_unconnected": 1}
     assert profiles_of(report_json(run.path)) == []
     notes = notes_of(heapgauge, run.path)
     assert len(notes) == 1 and notes[0].startswith("1 program was not recorded") and str(hostile) in notes[0], notes
@@ -563,7 +563,7 @@ def test_target_in_a_network_and_a_root_of_its_own_is_missed_aloud(build, namesp
     library.parent.mkdir(parents=True)
     shutil.copy(build / "libheapgauge.so", library)
     run = both(["unshare", "--net", "chroot", root, "/bin/hostile"])
-    assert report_json(run.path)["warnings"] == {"missed_unheard": 1}
+    assert report_json(run.path)["warnings"] == {"missed_unconnected": 1}
     assert [p["end"] for p in report_json(run.path)["processes"]] == ["exec", "exec"]
 
 

@@ -349,7 +349,7 @@ def test_a_program_that_is_killed_before_it_begins_is_told_of(starter, record, r
     needs = compile_c(scratch, "needs", "int main(void) { return 0; }", "-Wl,--no-as-needed", lib)
     lib.unlink()
     run = record([starter, "spawn", needs])
-    assert warnings_of(run, report_json) == {"missed_unheard": 1}
+    assert warnings_of(run, report_json) == {"missed_unconnected": 1}
 
 
 def test_a_program_started_by_a_system_call_of_its_own_is_told_of(starter, record, report_json):

@@ -146,6 +146,6 @@ def test_n20_our_own_allocator_is_not_blamed(rustc, library, scratch, record, re
     source.write_text(WRAPPED)
     run = record([build(rustc, library, scratch, source=source)])
     summary = subprocess.run([heapgauge, "report", run.path], stdout=subprocess.PIPE, text=True, check=True).stdout
-    assert "of it from wrapped::fill (wrapped.rs" in summary and "alloc::" not in summary
+    assert "% in wrapped::fill (wrapped.rs" in summary and "alloc::" not in summary
     types = report_json(run.path, "types")["types"]
     assert (types[0]["type"], types[0]["live_blocks"]) == ("Box<wrapped::Blob>", 1000)

@@ -259,8 +259,8 @@ def test_what_a_library_of_the_program_hides_is_told_before_the_run(doctor, scra
     outer = ["-Wl,--no-as-needed", scratch / "libouter.so", "-Wl,-rpath,$ORIGIN", "-Wl,--allow-shlib-undefined"]
     status, lines, _ = doctor(compile_c(scratch, "asks", SOURCE, *outer))
     assert status == 0 and lines["allocator"]["verdict"] == "ok"
-    assert lines["unseen"]["verdict"] == "warn" and "mimalloc inside libinner.so" in lines["unseen"]["found"]
-    assert "system's malloc" in lines["unseen"]["remedy"]
+    assert lines["unrecorded"]["verdict"] == "warn" and "mimalloc inside libinner.so" in lines["unrecorded"]["found"]
+    assert "system's malloc" in lines["unrecorded"]["remedy"]
 
 
 CALLS = {
@@ -279,7 +279,7 @@ def test_calls_past_the_recorder_are_told_before_the_run(call, bound, doctor, sc
     library = compile_c(scratch, "libcalls.so", source, "-shared", "-fPIC", bound)
     flags = ["-Wl,--no-as-needed", library, f"-Wl,-rpath,{scratch}", "-Wl,--unresolved-symbols=ignore-all"]
     status, lines, _ = doctor(compile_c(scratch, "calls", SOURCE, *flags))
-    assert status == 0 and lines["unseen"]["found"].startswith("libcalls.so ") and found in lines["unseen"]["found"]
+    assert status == 0 and lines["unrecorded"]["found"].startswith("libcalls.so ") and found in lines["unrecorded"]["found"]
 
 
 def test_the_number_nine_is_no_system_call(doctor, scratch):
@@ -287,7 +287,7 @@ def test_the_number_nine_is_no_system_call(doctor, scratch):
     source = "long syscall(long, ...); int abs(int); long f(void) { return syscall(39) + abs(9); }"
     library = compile_c(scratch, "libcalls.so", source, "-shared", "-fPIC", "-fno-builtin")
     _, lines, _ = doctor(compile_c(scratch, "calls", SOURCE, "-Wl,--no-as-needed", library, f"-Wl,-rpath,{scratch}"))
-    assert "unseen" not in lines
+    assert "unrecorded" not in lines
 
 
 def test_go(doctor, scratch):
@@ -298,7 +298,7 @@ def test_go(doctor, scratch):
     env = os.environ | {"CGO_ENABLED": "0"}
     subprocess.run(["go", "build", "-o", "hello", "hello.go"], cwd=scratch, env=env, check=True, timeout=WAIT_SECONDS)
     status, lines, _ = doctor("./hello")
-    assert "Go (hello) keeps objects" in lines["unseen"]["found"] and "pprof" in lines["unseen"]["remedy"]
+    assert "Go (hello) keeps objects" in lines["unrecorded"]["found"] and "pprof" in lines["unrecorded"]["remedy"]
     assert status == 1 and "statically linked" in lines["recorder"]["found"]
 
 

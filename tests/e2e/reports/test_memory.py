@@ -302,7 +302,7 @@ def test_other_allocators_hold_what_was_freed_in_between(library, scratch, recor
 def test_ordinary_programs_are_covered(scratch, heapgauge, record, report_json, clean_env):
     """No warning where nothing is missing; what the loader maps for itself is no reason for one."""
     script = "x = [bytes(100) for _ in range(300000)]; import time; time.sleep(.3)"
-    # CPython's own heap is one that blocks are not seen in: test_unseen.py has that.
+    # CPython's own heap is one that blocks are not seen in: test_unrecorded.py has that.
     python = ["env", "PYTHONMALLOC=malloc", shutil.which("python3"), "-c", script]
     for command in (["sh", "-c", "sleep .2"], python):
         run = record(command)

@@ -204,7 +204,7 @@ def test_long_output_is_paged_whole(run, on_terminal, recording, scratch):
 
 def test_output_that_fits_is_not_paged(on_terminal, recording, scratch):
     command = pager(scratch, "cat >/dev/null")
-    ended = on_terminal("report", recording, more={"PAGER": command}, rows=60).end()
+    ended = on_terminal("report", recording, more={"PAGER": command}, rows=60, columns=200).end()
     assert ended.returncode == 0 and not paged(scratch)
     assert "peak" in ended.text
     lines = ended.text.count("\n")

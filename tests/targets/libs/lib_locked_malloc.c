@@ -15,13 +15,13 @@ static char *next_byte, *end_byte;
 void *locked_take_whole_pages(size_t pages);
 void locked_give_whole_pages(void *at, size_t pages);
 
-static void take_lock(void)
+static void acquire_lock(void)
 {
 	while (atomic_flag_test_and_set(&lock))
 		;
 }
 
-static void give_lock(void)
+static void release_lock(void)
 {
 	atomic_flag_clear(&lock);
 }
@@ -41,24 +41,24 @@ static void make_arena(void)
 
 __attribute__((constructor)) static void begin(void)
 {
-	take_lock();
+	acquire_lock();
 	if (next_byte == NULL)
 		make_arena();
-	give_lock();
+	release_lock();
 }
 
 static char *cut(size_t bytes)
 {
 	char *at = NULL;
 
-	take_lock();
+	acquire_lock();
 	if (next_byte == NULL)
 		make_arena();
 	if (bytes <= (size_t)(end_byte - next_byte)) {
 		at = next_byte;
 		next_byte += bytes;
 	}
-	give_lock();
+	release_lock();
 	return at;
 }
 
@@ -97,16 +97,16 @@ void *realloc(void *block, size_t n)
 /* As mallocx or mi_malloc: not of the family. */
 void *locked_take_whole_pages(size_t pages)
 {
-	take_lock();
+	acquire_lock();
 	void *at = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			0);
-	give_lock();
+	release_lock();
 	return at != MAP_FAILED ? at : NULL;
 }
 
 void locked_give_whole_pages(void *at, size_t pages)
 {
-	take_lock();
+	acquire_lock();
 	munmap(at, pages * PAGE);
-	give_lock();
+	release_lock();
 }

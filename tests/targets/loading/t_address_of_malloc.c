@@ -21,6 +21,6 @@ int main(void)
 	get = malloc;
 	for (int i = 0; i < 100; i++)
 		CHECK(take(20) != NULL);
-	truth_print(&truth, "slack_bytes=400");
+	truth_print(&truth, "fragmentation_bytes=400");
 	return 0;
 }

@@ -72,6 +72,6 @@ int main()
 	for (size_t n = 0; n < 1000; n++)
 		words.emplace_back(100 + n, 'x');
 	CHECK(words.back().size() == 1099);
-	truth_print(&truth, "slack_bytes=0");
+	truth_print(&truth, "fragmentation_bytes=0");
 	return 0;
 }

@@ -66,9 +66,9 @@ int main()
 	for (size_t n = 0; n < 1000; n++)
 		words.emplace_back(100 + n, 'x');
 	CHECK(words.back().size() == 1099);
-	truth_print(&c_truth, "slack_bytes=0");
-	truth_print(&new_truth, "slack_bytes=0");
-	truth_print(&calloc_truth, "slack_bytes=0");
-	truth_print(&grow_truth, "slack_bytes=0");
+	truth_print(&c_truth, "fragmentation_bytes=0");
+	truth_print(&new_truth, "fragmentation_bytes=0");
+	truth_print(&calloc_truth, "fragmentation_bytes=0");
+	truth_print(&grow_truth, "fragmentation_bytes=0");
 	return 0;
 }

@@ -15,7 +15,7 @@ struct tiny {
 	unsigned char mark;
 };
 static struct tiny tiny[BLOCKS];
-static uint64_t slack;
+static uint64_t fragmentation;
 
 static NOINLINE void *take_tiny(size_t n)
 {
@@ -23,7 +23,7 @@ static NOINLINE void *take_tiny(size_t n)
 	KEEP(p);
 	CHECK(p);
 	truth_take(&malloc_truth, n);
-	slack += malloc_usable_size(p) - n;
+	fragmentation += malloc_usable_size(p) - n;
 	return p;
 }
 
@@ -96,7 +96,7 @@ int main(void)
 		if (tiny[i].at)
 			empty(&tiny[i]);
 	char more[64];
-	snprintf(more, sizeof more, "slack_bytes=%lu", (unsigned long)slack);
+	snprintf(more, sizeof more, "fragmentation_bytes=%lu", (unsigned long)fragmentation);
 	truth_print(&malloc_truth, more);
 	truth_print(&calloc_truth, "");
 	truth_print(&resize_truth, "");

@@ -13,16 +13,19 @@ export function importsModules(name: FlameName): boolean {
 
 const NAMELESS = /^\[|^0|\+0x/;
 
-/** The innermost frame that is not a runtime frame, as in src/analysis/result/locations.c. */
+/** The innermost frame of own code, else the innermost informative one, as in src/analysis/result/locations.c. */
 export function ownerOf(stack: readonly number[], frames: readonly Frame[]): Frame | undefined {
-	let unnamed: Frame | undefined;
-	for (const number of stack) {
-		const frame = frames[number];
+	let own: Frame | undefined;
+	let informative: Frame | undefined;
+	for (let i = stack.length - 1; i >= 0; i--) {
+		const frame = frames[stack[i]!];
 		if (!frame || frame.function.startsWith('[') || frame.runtime_frame) continue;
-		if (!NAMELESS.test(frame.function)) return frame;
-		unnamed ??= frame;
+		const nameless = NAMELESS.test(frame.function);
+		// A frame without a name is not skipped, except for one with a name in the same module.
+		if (!nameless || !informative || NAMELESS.test(informative.function) || informative.module !== frame.module) informative = frame;
+		if (frame.own && !nameless) own = frame;
 	}
-	return unnamed ?? frames[stack[0] ?? -1];
+	return own ?? informative ?? frames[stack[0] ?? -1];
 }
 
 /** The position after the bracket that closes the one at `at`. */

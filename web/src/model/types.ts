@@ -12,6 +12,7 @@ export interface Frame {
 	address_exact: boolean;
 	/** libc, runtimes, containers: rarely what the user looks for. */
 	runtime_frame?: boolean;
+	own?: boolean;
 	language?: string | null;
 }
 
@@ -206,8 +207,21 @@ export interface Process {
 	command: string;
 }
 
+export interface Verdict {
+	kind: 'growing' | 'unclear' | 'kept' | 'freed' | 'live';
+	pid: number;
+	not_freed_owner: string | null;
+	not_freed_owner_bytes: number | null;
+	peak_owner: string | null;
+	peak_owner_bytes: number | null;
+	growing_owner: string | null;
+	growing_bytes_per_second: number | null;
+}
+
 export interface ProcessesResult extends Head {
 	processes: Process[];
+	/** Only of the summary. */
+	verdict?: Verdict;
 }
 
 export interface Point {

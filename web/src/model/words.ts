@@ -179,6 +179,7 @@ export interface Axis {
 
 export const AXES: readonly Axis[] = [
 	{ name: 'site', label: 'Call stack', rows: 'sites', ofFrames: false },
+	{ name: 'own', label: 'Own code', rows: 'owners', ofFrames: false },
 	{ name: 'function', label: 'Function', rows: 'functions', ofFrames: true },
 	{ name: 'line', label: 'Source line', rows: 'lines', ofFrames: true },
 	{ name: 'file', label: 'Source file', rows: 'files', ofFrames: true },

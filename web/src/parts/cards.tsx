@@ -121,7 +121,7 @@ function FilteredCards({ processes, filtered, open }: CardNumbers) {
 				open={() => open('sites', { cost: 'leaked' })}
 			/>
 			<FilteredCard
-				title="Churn"
+				title="Allocations"
 				data={calls}
 				unit="count"
 				whole={whole ? sum.calls : undefined}
@@ -162,7 +162,7 @@ function HeapCards({ processes, timeline, open }: CardNumbers) {
 				{part && `, ${part} of the peak`}
 			</Card>
 			<Card
-				title="Churn"
+				title="Allocations"
 				value={`${count(sum.calls)} calls`}
 				error={spread(errorOf(sum, 'calls'), sum.calls)}
 				onOpen={() => open('sites', { cost: 'calls' })}

@@ -19,6 +19,7 @@ import { escapeRegex } from '../parts/row-keys';
 import { useScope, type Scope } from '../parts/scope';
 import { Answered, Empty, Failed, Loading } from '../parts/states';
 import { useTimeline } from '../parts/strip';
+import { VerdictText } from '../parts/verdict';
 
 const TOP_ROWS = '300';
 const LISTED = 7;
@@ -303,7 +304,9 @@ function Balance({
 }
 
 /** Cards and lists of the selected processes; `all` are those of the recording. */
-function Chosen({ scope, all, shown }: { scope: Scope & { state: State }; all: ProcessesResult; shown: readonly Process[] }) {
+function Chosen({ scope, all, chosen }: { scope: Scope & { state: State }; all: ProcessesResult; chosen: ProcessesResult }) {
+	const shown = chosen.processes;
+	const judged = shown.find((process) => process.pid === chosen.verdict?.pid);
 	const of = scope.state;
 	const finer = filtersOf(of).some((name) => name !== 'process');
 	const sums = finer ? of : undefined;
@@ -323,6 +326,13 @@ function Chosen({ scope, all, shown }: { scope: Scope & { state: State }; all: P
 	return (
 		<>
 			<Headline all={all.processes} shown={shown} scope={scope} />
+			{chosen.verdict && judged && !finer && (
+				<VerdictText
+					verdict={chosen.verdict}
+					process={judged}
+					open={(view, changes) => go(view, { ...only(of), at: null, minus: null, unit: null, ...changes })}
+				/>
+			)}
 			<Sampled data={all} />
 			<Cards
 				processes={shown}
@@ -392,7 +402,7 @@ export function StartView() {
 		);
 	return (
 		<div class="view start" tabIndex={0} role="region" aria-label="Start here">
-			<Chosen scope={{ ...scope, state: of }} all={all.data} shown={chosen.data.processes} />
+			<Chosen scope={{ ...scope, state: of }} all={all.data} chosen={chosen.data} />
 		</div>
 	);
 }

@@ -5,7 +5,7 @@
 #include "recorder/api/wraps.h"
 #include "recorder/arch/arch.h"
 
-/* syscall: jumps to seal_forward; hooks_seal.c explains why, and handles the one number that matters. */
+/* syscall: jumps to seal_forward; hooks_seccomp.c explains why, and handles the one number that matters. */
 __asm__(".text\n"
 	".globl syscall\n"
 	".type syscall, @function\n"
@@ -31,7 +31,7 @@ __asm__(".text\n"
 	"	pushq %r9\n"
 	"	movq %rsi, %rdx\n" /* the operation; its argument is in rcx, as the fourth */
 	"	movq %rbp, %rsi\n" /* the frame record, as in a hook */
-	"	call seal_next_syscall\n"
+	"	call seccomp_next_syscall\n"
 	"	popq %r9\n"
 	"	popq %r8\n"
 	"	popq %rcx\n"

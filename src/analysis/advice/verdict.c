@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verdict. Symbolizes only the stacks of the heaviest sites. Pure; any thread. */
+#include "analysis/advice/verdict.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/advice/coverage.h"
+#include "base/checked.h"
+#include "base/compiler.h"
+#include "model/estimates.h"
+#include "util/cleanup.h"
+
+enum {
+	SITES_MAX = 32,		 /* heaviest sites that are attributed to owners */
+	LEAST_LEFT = 128 * 1024, /* not freed, and worth a sentence */
+	LEFT_SHARE = 8,		 /* ... if it is at least one in so many of the peak */
+	OWNERS_MAX = 5,
+};
+
+struct weighed_site {
+	const struct profile_site *site;
+	uint64_t bytes;
+};
+
+/* Inserts into a list sorted by descending bytes, of at most SITES_MAX. */
+static void keep_heavy(struct weighed_site *list, size_t *count, struct weighed_site added)
+{
+	size_t at = *count;
+
+	if (at == SITES_MAX && list[at - 1].bytes >= added.bytes)
+		return;
+	at -= at == SITES_MAX;
+	for (; at > 0 && list[at - 1].bytes < added.bytes; at--)
+		list[at] = list[at - 1];
+	list[at] = added;
+	*count = MIN(*count + 1, (size_t)SITES_MAX);
+}
+
+static size_t heaviest_sites(const struct profile_process *p, size_t offset,
+			     struct weighed_site *ret)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < p->site_count; i++) {
+		struct weighed_site one = { .site = &p->sites[i] };
+
+		memcpy(&one.bytes, (const char *)&one.site->numbers + offset, sizeof one.bytes);
+		if (one.site->kind == PROFILE_HEAP && one.bytes > 0)
+			keep_heavy(ret, &count, one);
+	}
+	return count;
+}
+
+/* The owners with the largest shares of a number, among the heaviest sites. */
+struct owner_share {
+	const char *label;
+	uint64_t bytes;
+	struct site_numbers sums; /* for the standard error */
+};
+struct owner_shares {
+	struct owner_share at[SITES_MAX]; /* the largest first */
+	size_t count;
+};
+
+static int compare_shares(const void *left, const void *right)
+{
+	const struct owner_share *a = left, *b = right;
+
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	return strcmp(a->label, b->label);
+}
+
+/* `offset` is that of the number in struct site_numbers. False if out of memory. */
+static bool owner_shares_find(struct result *result, struct locations *locations,
+			      const struct profile_process *process, size_t offset,
+			      struct owner_shares *ret)
+{
+	struct weighed_site sites[SITES_MAX];
+	size_t count = heaviest_sites(process, offset, sites);
+
+	*ret = (struct owner_shares){ .count = 0 };
+	for (size_t i = 0; i < count; i++) {
+		const char *label = stack_label(result, locations, process, sites[i].site->node);
+		size_t at = 0;
+
+		if (!label)
+			return false;
+		while (at < ret->count && strcmp(ret->at[at].label, label) != 0)
+			at++;
+		ret->count += at == ret->count;
+		ret->at[at].label = label;
+		ret->at[at].bytes = saturating_add(ret->at[at].bytes, sites[i].bytes);
+		estimates_add(&ret->at[at].sums, &sites[i].site->numbers);
+	}
+	qsort(ret->at, ret->count, sizeof *ret->at, compare_shares);
+	return true;
+}
+
+static const struct finding *find_leak(const struct findings *findings,
+				       const struct profile_process *p)
+{
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->at[i].rule == &rule_rows[RULE_LEAK] && findings->at[i].process == p)
+			return &findings->at[i];
+	return NULL;
+}
+
+static const struct finding *find_other(const struct findings *findings,
+					const struct profile_process *p)
+{
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->at[i].rule != &rule_rows[RULE_LEAK] && findings->at[i].process == p)
+			return &findings->at[i];
+	return NULL;
+}
+
+static void words_owner(struct words *w, const char *how, const struct owner_shares *shares,
+			uint64_t whole)
+{
+	if (!shares->count)
+		return;
+	text_format(w, how, value_percent(shares->at[0].bytes, whole));
+	words_text(w, shares->at[0].label);
+}
+
+/* "4.2 MiB   67.6 % from handle (app.py:4)", in aligned lines. */
+static void describe_owners(struct sentences *s, const char *label,
+			    const struct owner_shares *shares, uint64_t whole,
+			    enum variance_rule variance)
+{
+	for (size_t i = 0; i < MIN(shares->count, (size_t)OWNERS_MAX); i++) {
+		struct words w = { 0 }, more = { 0 };
+
+		if (shares->at[i].bytes < whole / 100)
+			break;
+		words_add(&w, value_part(UNIT_BYTES, shares->at[i].bytes, variance,
+					 &shares->at[i].sums));
+		text_format(&more, "{} ", value_percent(shares->at[i].bytes, whole));
+		words_text(&more, shares->at[i].label);
+		sentences_add(s, i ? "" : label, &w, &more);
+		if (s->list.count)
+			s->list.at[s->list.count - 1].aligned = true;
+	}
+}
+
+struct verdict {
+	const struct profile_process *process;
+	const struct finding *leak;	/* NULL: none */
+	const char *leak_owner;		/* its label */
+	struct owner_shares left, peak; /* of what is live at the end, and at the peak */
+	const char *kind;		/* see verdict.h */
+};
+
+/* The sentence about a leak, if the largest owner is another one than the one that grows, names both. */
+static bool names_the_largest(const struct verdict *v)
+{
+	return v->left.count && (!v->leak || strncmp(v->left.at[0].label, v->leak_owner,
+						     strlen(v->leak_owner)) == 0);
+}
+
+static void words_leak(struct words *w, struct verdict *v)
+{
+	int64_t growth = v->leak->tally.growing_per_second;
+
+	v->kind = growth > 0 ? "growing" : "unclear";
+	if (growth <= 0) {
+		words_text(w, "; the run was too short to tell whether it grows.");
+		return;
+	}
+	text_format(w, "; it grew by {}/s until the end", value_bytes((uint64_t)growth));
+	if (!names_the_largest(v))
+		text_format(w, ", in {}", value_text(v->leak_owner));
+	words_text(w, ".");
+}
+
+static void words_left(struct words *w, struct verdict *v)
+{
+	const struct profile_process *p = v->process;
+	bool alive = !profile_end_leaks(p->end);
+	struct result_value live =
+		value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums);
+
+	if (!alive && !v->leak &&
+	    (p->live_bytes < LEAST_LEFT || p->live_bytes < p->peak_bytes / LEFT_SHARE)) {
+		v->kind = "freed";
+		if (p->live_bytes == 0)
+			words_text(w, "Everything was freed.");
+		else
+			text_format(w, "All but {} was freed at exit.", live);
+		return;
+	}
+	text_format(w, alive ? "{} live" : "{} not freed at exit", live);
+	words_owner(w, ", {} from ", &v->left, p->live_bytes);
+	if (v->leak) {
+		words_leak(w, v);
+	} else {
+		v->kind = alive ? "live" : "kept";
+		words_text(w, alive ? "; nothing grows." : "; nothing suggests that it grows.");
+	}
+}
+
+static void words_peak(struct words *w, const struct verdict *v)
+{
+	const struct profile_process *p = v->process;
+
+	text_format(w, " Peak {}",
+		    value_part(UNIT_BYTES, p->peak_bytes, VARIANCE_PEAK_BYTES, &p->sums));
+	words_time(w, p, p->peak_at_ns);
+	if (strcmp(v->kind, "freed") != 0 && names_the_largest(v) && v->peak.count &&
+	    strcmp(v->left.at[0].label, v->peak.at[0].label) == 0)
+		text_format(w, ", {} from there, too",
+			    value_percent(v->peak.at[0].bytes, p->peak_bytes));
+	else
+		words_owner(w, ", {} in ", &v->peak, p->peak_bytes);
+	words_text(w, ".");
+}
+
+static void words_rest(struct words *w, struct result *result, const struct profile *profile,
+		       const struct profile_process *p, const struct finding *other)
+{
+	struct coverage c = coverage_of_process(profile, p);
+
+	if (coverage_is_low(&c))
+		text_format(w, " Only {} of its memory is in recorded blocks.",
+			    value_percent(c.explained_bytes, c.anonymous_bytes));
+	if (!other)
+		return;
+	text_format(w, " Also: {} in ", value_text(other->rule->title));
+	words_text(w, location_label(result, other->owner));
+	words_text(w, ".");
+}
+
+static struct result_value owner_value(const struct owner_shares *shares)
+{
+	return shares->count ? value_text(shares->at[0].label) : value_unknown();
+}
+
+static struct result_value owner_bytes(const struct owner_shares *shares)
+{
+	return shares->count ? value_bytes(shares->at[0].bytes) : value_unknown();
+}
+
+/* The same for machines. */
+static bool add_fields(struct result *result, const struct verdict *v)
+{
+	bool grows = strcmp(v->kind, "growing") == 0;
+	const struct result_field fields[] = {
+		{ "kind", value_text(v->kind) },
+		{ "pid", value_id(v->process->pid) },
+		{ "not_freed_owner", owner_value(&v->left) },
+		{ "not_freed_owner_bytes", owner_bytes(&v->left) },
+		{ "peak_owner", owner_value(&v->peak) },
+		{ "peak_owner_bytes", owner_bytes(&v->peak) },
+		{ "growing_owner", grows ? value_text(v->leak_owner) : value_unknown() },
+		{ "growing_bytes_per_second",
+		  grows ? value_bytes((uint64_t)v->leak->tally.growing_per_second)
+			: value_unknown() },
+	};
+	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
+
+	result_head_add(result, "verdict",
+			(struct result_value){ .unit = UNIT_FIELDS,
+					       .fields = { kept, ARRAY_SIZE(fields) } });
+	return kept != NULL;
+}
+
+bool verdict_describe(struct sentences *s, struct locations *locations,
+		      const struct profile *profile, const struct profile_process *p,
+		      const struct findings *findings)
+{
+	struct verdict v = { .process = p, .leak = find_leak(findings, p) };
+	struct words w = { 0 };
+
+	if (p->calls == 0)
+		return true; /* a note says why */
+	if (!owner_shares_find(s->result, locations, p, offsetof(struct site_numbers, live_bytes),
+			       &v.left) ||
+	    !owner_shares_find(s->result, locations, p, offsetof(struct site_numbers, peak_bytes),
+			       &v.peak))
+		return false;
+	v.leak_owner = v.leak ? location_label(s->result, v.leak->owner) : "";
+	if (!v.leak_owner)
+		return false;
+	words_left(&w, &v);
+	words_peak(&w, &v);
+	words_rest(&w, s->result, profile, p, find_other(findings, p));
+	sentences_add(s, "verdict", &w, NULL);
+	if (!add_fields(s->result, &v))
+		return false;
+	if (strcmp(v.kind, "growing") == 0)
+		describe_owners(s, "left by", &v.left, p->live_bytes, VARIANCE_LIVE_BYTES);
+	else
+		describe_owners(s, "held by", &v.peak, p->peak_bytes, VARIANCE_PEAK_BYTES);
+	return true;
+}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Own code: who is named for a stack, by which rule, and that the rule is the recording's."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from compiled import WAIT_SECONDS, compile_c
+
+LIBRARY = r"""
+#include <stdlib.h>
+__attribute__((noinline)) void *library_make(size_t n) { void *p = malloc(n); __asm__ volatile("" : "+r"(p)); return p; }
+"""
+PROGRAM = r"""
+#include <stdlib.h>
+void *library_make(size_t n);
+static void *volatile kept;
+__attribute__((noinline)) static void mine(void) { kept = library_make(5000); __asm__ volatile(""); }
+int main(void) { mine(); return 0; }
+"""
+
+
+@pytest.fixture
+def run(heapgauge, clean_env):
+    def call(*words, **options):
+        done = subprocess.run(
+            [heapgauge, *map(str, words)], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, **options
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return call
+
+
+@pytest.fixture
+def program(scratch):
+    """A program in a repository, with a library from elsewhere."""
+    elsewhere, project = scratch / "elsewhere", scratch / "project"
+    elsewhere.mkdir()
+    (project / ".git").mkdir(parents=True)
+    library = compile_c(elsewhere, "libmake.so", LIBRARY, "-shared", "-fPIC")
+    return compile_c(project, "program", PROGRAM, "-Wl,--no-as-needed", library, f"-Wl,-rpath,{elsewhere}")
+
+
+def owners(run, path, *words):
+    return [row["own"] for row in json.loads(run("report", path, "--by", "own", "--cost", "leaked", "--format", "json", *words))["owners"]]
+
+
+def labels(run, path, *words):
+    """The last column of the rows, which are those without a deeper indentation."""
+    lines = run("report", path, "--view", "leaks", *words).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.endswith(" FROM"))
+    return [re.split(r" {2,}", line)[-1] for line in lines[start + 1 :] if re.match(r" +\d", line) and "%" in line]
+
+
+def test_the_project_is_the_repository_of_the_program(run, program, scratch):
+    path = scratch / "run.hg"
+    run("record", "-q", "-o", path, "--", program)
+    assert labels(run, path)[0] == "mine (program.c:5) via library_make"
+    assert "mine (program.c:5)" in owners(run, path)
+    health = json.loads(run("report", path, "--view", "health", "--format", "json"))
+    assert health["own_code"] == f"source files below {program.parent}/"
+    frames = {f["function"]: f["own"] for f in json.loads(run("report", path, "--view", "leaks", "--format", "json"))["frames"]}
+    assert frames["mine"] and frames["main"] and not frames["library_make"]
+
+
+def test_the_rule_is_the_recordings(run, program, scratch):
+    """It does not depend on what the reader finds: the repository may be gone."""
+    path = scratch / "run.hg"
+    run("record", "-q", "-o", path, "--", program)
+    (program.parent / ".git").rmdir()
+    assert labels(run, path)[0].startswith("mine ")
+
+
+def test_a_regex_is_stored_and_another_can_be_given(run, program, scratch):
+    path = scratch / "run.hg"
+    run("record", "-q", "--own", "libmake", "-o", path, "--", program)
+    assert labels(run, path)[0] == "library_make (libmake.so.c:3)"
+    assert labels(run, path, "--own", "^mine$")[0].startswith("mine ")
+    assert json.loads(run("report", path, "--view", "health", "--format", "json"))["own_code"] == "frames that match libmake"
+
+
+def test_no_own_shows_who_allocates(run, program, scratch):
+    path = scratch / "run.hg"
+    run("record", "-q", "-o", path, "--", program)
+    assert labels(run, path, "--no-own")[0].startswith("library_make (")
+
+
+def test_filters_by_module_are_about_who_allocates(run, program, scratch):
+    """--module asks which library allocates, not whose fault it is."""
+    path = scratch / "run.hg"
+    run("record", "-q", "-o", path, "--", program)
+    assert labels(run, path, "--module", "libmake")[0].startswith("mine ")
+
+
+def test_a_comparison_uses_the_baselines_rule(run, program, scratch):
+    old, new = scratch / "old.hg", scratch / "new.hg"
+    run("record", "-q", "--own", "^mine$", "-o", old, "--", program)
+    run("record", "-q", "--own", "libmake", "-o", new, "--", program)
+    rows = json.loads(run("diff", old, new, "--by", "own", "--cost", "total", "--format", "json"))
+    assert "library_make" not in json.dumps(rows["owners"])
+
+
+@pytest.mark.parametrize("regex, message", [("(", "not a regular expression"), ("a{3}", "without {}"), ("a" * 300, "256")])
+def test_a_wrong_rule_is_refused_before_the_program_runs(heapgauge, clean_env, program, scratch, regex, message):
+    done = subprocess.run(
+        [heapgauge, "record", "--own", regex, "-o", scratch / "run.hg", "--", program], env=clean_env, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and message in done.stderr and not (scratch / "run.hg").exists()
+
+
+def test_python_names_the_script(run, scratch):
+    script = scratch / "app.py"
+    script.write_text("import json\nkept = []\ndef handle():\n    kept.append(json.dumps(list(range(20000))))\nfor i in range(50): handle()\n")
+    run("record", "-q", "-o", scratch / "run.hg", "--", "/usr/bin/python3", script)
+    rows = json.loads(run("report", scratch / "run.hg", "--by", "own", "--cost", "peak", "--format", "json"))["owners"]
+    assert rows[0]["own"] == "handle (app.py:4)"

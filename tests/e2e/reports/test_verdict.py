@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict of planted programs and of healthy ones: each was written down before it was run."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from compiled import WAIT_SECONDS, compile_c
+
+HEAD = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define ALONE __attribute__((noinline))
+static void *volatile kept[100000];
+static int count;
+"""
+
+LEAK = ("growing", "unclear")  # the latter where the machine is too busy for enough snapshots
+
+# name: (source, verdicts, what the sentence names)
+PLANTED = {
+    "leak_per_request": (
+        r"""
+ALONE static void parse(void) { kept[count++] = malloc(300); }
+int main(void) { for (int i = 0; i < 3000; i++) { parse(); if (i % 10 == 0) usleep(2000); } return 0; }
+""",
+        LEAK, "from parse (",
+    ),
+    "leak_through_a_wrapper": (
+        r"""
+ALONE static void *checked(size_t n) { void *p = malloc(n); if (!p) abort(); return p; }
+#define USE(i) ALONE static void use##i(void) { free(checked(20 * i + 8)); }
+USE(1) USE(2) USE(3) USE(4) USE(5) USE(6) USE(7) USE(8) USE(9)
+ALONE static void load(void) { kept[count++] = checked(700); }
+int main(void)
+{
+	use1(); use2(); use3(); use4(); use5(); use6(); use7(); use8(); use9();
+	for (int i = 0; i < 2000; i++) { load(); if (i % 10 == 0) usleep(2000); }
+	return 0;
+}
+""",
+        LEAK, "from load (",
+    ),
+    "leak_beside_a_large_table": (
+        r"""
+ALONE static void table(void) { kept[count++] = calloc(1, 8 << 20); }
+ALONE static void forget(void) { kept[count++] = malloc(900); }
+int main(void) { table(); for (int i = 0; i < 3000; i++) { forget(); if (i % 10 == 0) usleep(2000); } free(kept[0]); return 0; }
+""",
+        LEAK, "from forget (",
+    ),
+    "everything_freed": (
+        r"""
+int main(void) { for (int i = 0; i < 1000; i++) kept[i] = malloc(500); for (int i = 0; i < 1000; i++) free(kept[i]); _exit(0); }
+""",
+        ("freed",), "Everything was freed",
+    ),
+    "nearly_everything_freed": (
+        r"""
+ALONE static void build(void) { for (int i = 0; i < 5000; i++) kept[i] = malloc(1000); }
+int main(void) { build(); for (int i = 0; i < 5000; i++) free(kept[i]); kept[0] = malloc(100); _exit(0); }
+""",
+        ("freed",), "All but 100 B was freed",
+    ),
+    "a_cache_that_is_kept": (
+        r"""
+ALONE static void fill(void) { for (int i = 0; i < 40; i++) kept[i] = malloc(50000); }
+int main(void) { fill(); for (int i = 0; i < 300; i++) { free(malloc(1000)); usleep(500); } _exit(0); }
+""",
+        ("kept",), "from fill (",
+    ),
+    "one_large_block_is_kept": (
+        r"""
+ALONE static void reserve(void) { kept[0] = malloc(30 << 20); memset(kept[0], 1, 30 << 20); }
+int main(void) { reserve(); for (int i = 0; i < 200; i++) { free(malloc(1000)); usleep(500); } _exit(0); }
+""",
+        ("kept",), "from reserve (",
+    ),
+    "a_burst_makes_the_peak": (
+        r"""
+ALONE static void burst(void) { for (int i = 0; i < 2000; i++) kept[i] = malloc(10000); for (int i = 0; i < 2000; i++) free(kept[i]); }
+int main(void) { usleep(300000); burst(); usleep(300000); _exit(0); }
+""",
+        ("freed",), "% in burst (",
+    ),
+    "the_peak_is_elsewhere": (
+        r"""
+ALONE static void small(void) { kept[99999] = malloc(1000); }
+ALONE static void large(void) { kept[1] = malloc(5000000); memset(kept[1], 1, 5000000); free(kept[1]); }
+int main(void) { small(); large(); _exit(0); }
+""",
+        ("freed",), "% in large (",
+    ),
+}
+
+
+def verdict_of(heapgauge, env, path):
+    done = lambda *words: subprocess.run(
+        [heapgauge, "report", path, *words], env=env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True
+    ).stdout
+    text = next(line for line in done().splitlines() if line.startswith("  verdict "))
+    return json.loads(done("--format", "json"))["verdict"]["kind"], text
+
+
+def record(heapgauge, env, path, *argv, **options):
+    subprocess.run(
+        [heapgauge, "record", "-q", "-o", path, "--", *map(str, argv)],
+        env=env, stdout=subprocess.DEVNULL, timeout=WAIT_SECONDS, **options,
+    )
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted(heapgauge, clean_env, scratch, name):
+    source, kind, named = PLANTED[name]
+    program = compile_c(scratch, name, HEAD + source, "-g", "-O1", "-fno-ipa-icf")
+    record(heapgauge, clean_env, scratch / "run.hg", program)
+    got, text = verdict_of(heapgauge, clean_env, scratch / "run.hg")
+    assert got in kind and named in text, text
+
+
+HEALTHY = {
+    "ls": ["ls", "-lR", "/usr/share/doc"],
+    "find": ["find", "/usr/share", "-name", "*.gz"],
+    "grep": ["grep", "-r", "the", "/usr/share/common-licenses"],
+    "sed": ["sed", "s/a/b/g", "/usr/share/common-licenses/GPL-3"],
+    "awk": ["awk", "{ n[$1]++ } END { for (k in n) print k, n[k] }", "/usr/share/common-licenses/GPL-3"],
+    "tar": ["tar", "cf", "/dev/null", "/usr/share/common-licenses"],
+    "xz": ["xz", "-c", "/usr/share/common-licenses/GPL-3"],
+    "perl": ["perl", "-e", "my %h; $h{$_} = $_ x 3 for 1..20000; print scalar keys %h"],
+    "python": ["/usr/bin/python3", "-c", "d = {i: str(i) for i in range(50000)}; print(len(d))"],
+    "git": ["git", "--version"],
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_healthy(heapgauge, clean_env, scratch, name):
+    """No false alarm."""
+    argv = HEALTHY[name]
+    if not shutil.which(argv[0]):
+        pytest.skip(f"{argv[0]} is not installed")
+    record(heapgauge, clean_env, scratch / "run.hg", *argv)
+    kind, text = verdict_of(heapgauge, clean_env, scratch / "run.hg")
+    assert kind in ("freed", "kept", "unclear") and "it grew" not in text, text
+
+
+def test_markdown_has_the_verdict_first_and_keeps_its_limit(heapgauge, clean_env, scratch):
+    source, _, named = PLANTED["leak_through_a_wrapper"]
+    program = compile_c(scratch, "wrapped", HEAD + source, "-g", "-O1")
+    record(heapgauge, clean_env, scratch / "run.hg", program)
+    markdown = lambda *words: subprocess.run(
+        [heapgauge, "report", scratch / "run.hg", "--format", "markdown", *words],
+        env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS,
+    )
+    whole = markdown().stdout
+    assert whole == markdown().stdout
+    lines = whole.splitlines()
+    assert lines[0].startswith("**") and lines[2].startswith("- **verdict**: ") and named in lines[2]
+    assert "via checked" in lines[3] and any("coverage" in line for line in lines)
+    assert any("heapgauge report" in line for line in lines)
+    for tokens in (100, 120, 150, 200):
+        cut = markdown("--max-tokens", str(tokens)).stdout
+        assert len(cut.encode()) <= 4 * tokens and "verdict" in cut
+        assert cut == whole or cut.endswith("(cut: raise --max-tokens)\n")
+    assert "needs --format markdown" in subprocess.run(
+        [heapgauge, "report", scratch / "run.hg", "--max-tokens", "100"], env=clean_env, capture_output=True, text=True
+    ).stderr
+    assert markdown("--max-tokens", "7").returncode == 2
+
+
+def test_names_are_escaped_in_markdown(heapgauge, clean_env, scratch):
+    program = compile_c(scratch, "p", HEAD + "int main(void) { kept[0] = malloc(1); return 0; }", "-g")
+    odd = scratch / "a<b>|`*[x](y)"
+    program.rename(odd)
+    record(heapgauge, clean_env, scratch / "run.hg", odd)
+    text = subprocess.run(
+        [heapgauge, "report", scratch / "run.hg", "--format", "markdown"], env=clean_env, capture_output=True, text=True
+    ).stdout
+    assert r"a\<b>\|\`\*\[x](y)" in text.splitlines()[0]

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is wrong, or that nothing is, in two sentences: the same as the first lines of the summary in the terminal.
+
+import { bytes, duration, percent } from '../model/units';
+import type { Process, Verdict } from '../model/types';
+
+interface Opening {
+	open: (view: 'sites' | 'flame' | 'time', changes: Record<string, string | null>) => void;
+}
+
+function left(verdict: Verdict, process: Process): string {
+	const live = bytes(process.not_freed_bytes);
+	const from = verdict.not_freed_owner
+		? `, ${percent(verdict.not_freed_owner_bytes ?? 0, process.not_freed_bytes)} from ${verdict.not_freed_owner}`
+		: '';
+	const running = process.end === 'running' || process.end === 'exec';
+	const what = running ? `${live} live${from}` : `${live} not freed at exit${from}`;
+	switch (verdict.kind) {
+		case 'freed':
+			return process.not_freed_bytes === 0 ? 'Everything was freed.' : `All but ${live} was freed at exit.`;
+		case 'growing':
+			return `${what}; ${verdict.growing_owner ?? 'it'} grew by ${bytes(verdict.growing_bytes_per_second ?? 0)}/s until the end.`;
+		case 'unclear':
+			return `${what}; the run was too short to tell whether it grows.`;
+		default:
+			return running ? `${what}; nothing grows.` : `${what}; nothing suggests that it grows.`;
+	}
+}
+
+/** Each sentence opens its evidence. */
+export function VerdictText({ verdict, process, open }: { verdict: Verdict; process: Process } & Opening) {
+	const at = process.peak_at_ns ? ` at ${duration(process.started_offset_ns + process.peak_at_ns)}` : '';
+	const holder = verdict.peak_owner
+		? `, ${percent(verdict.peak_owner_bytes ?? 0, process.peak_bytes)} in ${verdict.peak_owner}`
+		: '';
+	return (
+		<p class={`verdict ${verdict.kind}`} data-verdict={verdict.kind}>
+			<button type="button" onClick={() => open('sites', { cost: 'leaked' })}>
+				{left(verdict, process)}
+			</button>{' '}
+			<button type="button" onClick={() => open('flame', { cost: null })}>
+				{`Peak ${bytes(process.peak_bytes)}${at}${holder}.`}
+			</button>
+		</p>
+	);
+}
