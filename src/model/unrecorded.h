@@ -27,7 +27,7 @@ uint64_t unrecorded_python_arenas(const struct profile_process *process);
 
 /* The note on processes with a large gap that is certain or has a likely reason, if any. Returns the number of notes, or -1 if out of
  * memory. */
-#define UNRECORDED_NOTE "unrecorded_memory"
+#define UNRECORDED_NOTE "unexplained_memory"
 ptrdiff_t unrecorded_note(const struct profile *profile, struct arena *arena,
 			  struct profile_note *ret);
 

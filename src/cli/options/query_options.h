@@ -89,7 +89,7 @@ enum query_option {
 /* Options that read files of the machine or use the network: a page may not set them. */
 #define QUERY_MACHINE_ROWS \
 	[QUERY_SUPPRESSIONS] = { "suppressions", 0, "FILE", "leave out stacks that match FILE, in LeakSanitizer's syntax; builtin: memory that libraries keep by design", .group = "Which stacks" }, \
-	[QUERY_OWN] = { "own", 0, "REGEX", "own code is what matches: functions, files or modules", .group = "How much", .fallback = "as recorded" }, \
+	[QUERY_OWN] = { "own", 0, "REGEX", "functions, files or modules that are own code", .group = "How much", .fallback = "as recorded" }, \
 	[QUERY_NO_SYMBOLS] = { "no-symbols", 0, NULL, "show frames as module+offset, without looking up names", .group = "Names" }, \
 	[QUERY_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER", "search FOLDER for debug information first; may be repeated", .group = "Names" }, \
 	[QUERY_NO_CACHE] = { "no-cache", 0, NULL, "neither read nor write the name cache in ~/.cache/heapgauge", .group = "Names" }, \

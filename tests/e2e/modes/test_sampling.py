@@ -257,7 +257,8 @@ def test_all_calls_and_bytes_are_counted(interval, killed, record, report_json, 
     assert exact.returncode == sampled.returncode == (-signal.SIGKILL if killed else 0)
     first, second = (report_json(run.path)["processes"] for run in (exact, sampled))
     assert second[0]["mode"] == "sampled" and "calls_error" not in second[0] and "bytes_error" not in second[0]
-    assert losses(second[0]) == {}
+    # A thread that gets no CPU while it has a lock costs the others samples, but no counts.
+    assert set(losses(second[0])) <= {"lock_timeouts", "lost_samples"}
     assert counted(first[0]) == counted(second[0])
     truth = [tuple(map(int, line.split())) for line in sampled.stdout.split("\n") if line]
     threads = report_json(sampled.path, "threads")["threads"]

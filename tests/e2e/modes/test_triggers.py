@@ -76,12 +76,18 @@ class Watched:
         self.ear = threading.Thread(target=lambda: self.said.extend(iter(collector.stderr.readline, "")))
         self.ear.start()
 
+    def waits(self):
+        """How often the collector has waited: about once a millisecond, where it gets a CPU."""
+        return int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", pathlib.Path(f"/proc/{self.collector.pid}/status").read_text(), re.M)[1])
+
     def do(self, words):
+        before = self.waits()
         self.program.stdin.write(words + "\n")
         self.program.stdin.flush()
         assert self.program.stdout.readline() == "done\n"
         # A turn of who only copies, and another; on a busy machine both wait for a CPU.
         time.sleep(0.35 if self.collector is self.program else 1)
+        wait_for(lambda: self.waits() > before + 50 or self.collector.poll() is not None, "the collector to get a CPU")
 
     def hears(self, text):
         return wait_for(lambda: next((line for line in self.said if text in line), None), text)

@@ -157,7 +157,7 @@ def test_an_allocator_under_names_of_its_own_is_told_too(heapgauge, clean_env, s
     said, path = summary_of(heapgauge, hold(scratch, "-DPREFIXED"), clean_env, scratch)
     assert "heapgauge: jemalloc is linked statically into " in said
     assert "memory that was not recorded: " in said and "jemalloc inside holder allocates without" in said
-    assert report_json(path)["warnings"] == {"unrecorded_memory": 1}
+    assert report_json(path)["warnings"] == {"unexplained_memory": 1}
 
 
 def test_quiet_is_quiet_and_an_ordinary_program_gets_no_warning(heapgauge, clean_env, scratch, report_json):

@@ -123,8 +123,8 @@ def note_of(heapgauge, run_and_look, report_json, clean_env):
 
     def run(*argv, options=(), env=None):
         done = run_and_look(argv, options, env)
-        notes = [n for n in report_json(done.path, "health")["health"] if n["name"] == "unrecorded_memory"]
-        warned = report_json(done.path)["warnings"].get("unrecorded_memory")
+        notes = [n for n in report_json(done.path, "health")["health"] if n["name"] == "unexplained_memory"]
+        warned = report_json(done.path)["warnings"].get("unexplained_memory")
         assert warned == (notes[0]["count"] if notes else None)
         # The summary has it too, and says that nothing is lost only where that is so.
         words = [heapgauge, "report", done.path]
@@ -297,7 +297,7 @@ def test_coverage_is_right_within_five_percent(share, way, make, run_and_look, r
     summary = subprocess.run(words, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True).stdout
     explained = re.search(r"^ *coverage +(only )?(\d+\.\d) % of the anonymous memory is explained", summary, re.M)
     assert explained and abs(float(explained[2]) - (100 - share)) <= 5, summary
-    notes = [note["meaning"] for note in report_json(done.path, "health")["health"] if note["name"] == "unrecorded_memory"]
+    notes = [note["meaning"] for note in report_json(done.path, "health")["health"] if note["name"] == "unexplained_memory"]
     if share > 10:  # a tenth is where it begins to be told
         (text,) = notes
     for text in notes:
@@ -429,7 +429,7 @@ def test_of_a_process_that_ends_at_once_nothing_is_known(record, report_json, sc
     """C5: it was never looked at, so nothing is said of its memory."""
     source = "#include <stdlib.h>\nvoid *__libc_malloc(size_t);\nint main(void) { free(malloc(10)); return __libc_malloc(48 << 20) == NULL; }\n"
     run = record([compile_c(scratch, "short", source, "-fno-builtin")])
-    assert run.returncode == 0 and "unrecorded_memory" not in report_json(run.path)["warnings"]
+    assert run.returncode == 0 and "unexplained_memory" not in report_json(run.path)["warnings"]
 
 
 def test_an_allocator_that_nobody_knows_is_seen_as_its_mappings(record, report_json, scratch):
@@ -437,7 +437,7 @@ def test_an_allocator_that_nobody_knows_is_seen_as_its_mappings(record, report_j
     run = record([build_with_library(scratch, "unknown", "nothing known")], env={"HOLD_MS": "300"})
     assert run.returncode == 0
     summary = report_json(run.path)
-    assert "unrecorded_memory" not in summary["warnings"] and summary["processes"][0]["mmap_peak_bytes"] >= UNSEEN
+    assert "unexplained_memory" not in summary["warnings"] and summary["processes"][0]["mmap_peak_bytes"] >= UNSEEN
 
 
 def test_a_block_that_is_freed_past_the_recorder_stays_live(record, report_json, scratch):

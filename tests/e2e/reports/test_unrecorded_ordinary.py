@@ -94,4 +94,4 @@ def test_an_ordinary_program_hides_nothing(name, material, record, report_json, 
     home = {"HOME": str(material)}
     done = record(["/bin/sh", "-c", f"exec {command} > /dev/null"], "--wait", "all", env=home, timeout=WAIT_SECONDS)
     assert pathlib.Path(done.path).exists(), done.stderr
-    assert "unrecorded_memory" not in report_json(done.path)["warnings"], report_json(done.path, "health")["health"]
+    assert "unexplained_memory" not in report_json(done.path)["warnings"], report_json(done.path, "health")["health"]
