@@ -24,6 +24,9 @@ def session(text):
 def essence(lines):
     kept = [re.sub(r"pid \d+|[\d.]+ [mnu]?s\b|\([\d.]+ [KM]iB\)|[\d-]+ [\d:]{8}", "~", line) for line in lines if not VARIES.search(line)]
     kept = [re.sub(r"exact, (nothing lost|but see ! below)", "exact", line) for line in kept]
+    # How long a run takes decides whether a trend is known, and which findings there are.
+    kept = [re.sub(r"; (the run was too short[^.]*|it grew by .*? until the end[^.]*)\.", ".", line) for line in kept]
+    kept = [re.sub(r"^( +verdict .*?\.) Also: .*", r"\1", line) for line in kept]
     return [re.sub(r" {2,}", "  ", line).rstrip() for line in kept]
 
 

@@ -223,6 +223,8 @@ static const char *label_of(struct result *result, const struct result_frame *fr
 		all[i].frame.full = frames[i].function;
 		all[i].runtime_frame = is_runtime_frame(&all[i].frame);
 		all[i].nameless = is_nameless(&all[i].frame);
+		all[i].own = frames[i].own;
+		all[i].module = frames[i].module[0]; /* a number is enough */
 		pointers[i] = &all[i];
 	}
 	return location_label(result, locations_owner((struct location_chain){ pointers, count }));
@@ -256,9 +258,17 @@ static void label_is_the_frame_that_speaks(void **state)
 	assert_string_equal(LABEL(0, 0), "[no stack]");
 	/* A stripped program still says more than libc around it. */
 	frames[3].function = "a+0x77";
-	frames[3].module = "/bin/a";
+	frames[3].module = "a";
 	assert_string_equal(LABEL(0, 4), "a+0x77");
 	assert_string_equal(LABEL(0, 5), "Cache::insert (cache.cc:88)");
+	/* C9: but it is not blamed on another module. */
+	frames[3].function = "lxml.so+0x77";
+	frames[3].module = "lxml.so";
+	assert_string_equal(LABEL(0, 5), "lxml.so+0x77");
+	/* Except on own code. */
+	frames[5].own = true;
+	assert_string_equal(LABEL(0, 6), "main (main.cc:3)");
+	frames[5].own = false;
 	frames[5].function = "(anonymous namespace)::grow(unsigned long)";
 	assert_string_equal(LABEL(5, 1), "(anonymous namespace)::grow (main.cc:3)");
 	frames[5].function = "main::{lambda(int)#1}::operator()(int) const";

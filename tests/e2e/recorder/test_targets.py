@@ -26,8 +26,8 @@ COLUMN = {
     "bytes": "total_bytes",
     "live_bytes": "not_freed_bytes",
     "live_blocks": "not_freed_blocks",
-    "slack_bytes": "internal_fragmentation_bytes",
-    "live_slack_bytes": "not_freed_internal_fragmentation_bytes",
+    "fragmentation_bytes": "internal_fragmentation_bytes",
+    "live_fragmentation_bytes": "not_freed_internal_fragmentation_bytes",
 }
 
 
