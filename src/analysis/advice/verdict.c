@@ -218,11 +218,25 @@ static void words_peak(struct words *w, const struct verdict *v)
 	words_text(w, ".");
 }
 
-static void words_rest(struct words *w, struct result *result, const struct profile *profile,
-		       const struct profile_process *p, const struct finding *other)
+/* Whether the largest owner is only a module and an offset. */
+static bool lacks_names(const struct owner_shares *shares)
 {
+	return shares->count && strstr(shares->at[0].label, "+0x");
+}
+
+static void words_rest(struct words *w, struct result *result, const struct profile *profile,
+		       const struct verdict *v, const struct finding *other)
+{
+	const struct profile_process *p = v->process;
 	struct coverage c = coverage_of_process(profile, p);
 
+	if (p->mmap_peak_bytes > p->peak_bytes)
+		text_format(w, " Mappings of its own were larger: {} at most.",
+			    value_bytes(p->mmap_peak_bytes));
+	if (lacks_names(&v->left) || lacks_names(&v->peak))
+		words_text(w,
+			   " Names are missing: build with -g, install the debug symbols, or add "
+			   "--debuginfod.");
 	if (coverage_is_low(&c))
 		text_format(w, " Only {} of its memory is in recorded blocks.",
 			    value_percent(c.explained_bytes, c.anonymous_bytes));
@@ -286,7 +300,7 @@ bool verdict_describe(struct sentences *s, struct locations *locations,
 		return false;
 	words_left(&w, &v);
 	words_peak(&w, &v);
-	words_rest(&w, s->result, profile, p, find_other(findings, p));
+	words_rest(&w, s->result, profile, &v, find_other(findings, p));
 	sentences_add(s, "verdict", &w, NULL);
 	if (!add_fields(s->result, &v))
 		return false;

@@ -393,8 +393,10 @@ const struct location *locations_via(struct location_chain stack, const struct l
 	for (; at > 0 && at <= stack.count; at--) {
 		const struct location *callee = stack.at[at - 1];
 
+		/* Without a name, all that can be said is the module. */
 		if (callee != owner && callee->frame.function[0] != '[' &&
-		    (callee->wrapper || !callee->runtime_frame))
+		    (callee->wrapper || !callee->runtime_frame) &&
+		    !(callee->nameless && callee->module == owner->module))
 			return callee;
 	}
 	return NULL;
