@@ -519,7 +519,7 @@ static int check_axis(enum axis_id by, enum axis_id usual, const struct query *q
 	if (query->against && (by == AXIS_THREAD || by == AXIS_SIZE || by == AXIS_PROCESS))
 		return error_set(
 			error,
-			"recordings have no %s in common: compare by function, line, file, module, "
+			"recordings have no %s in common: compare by own, function, line, file, module, "
 			"type, language, tag, label or pool",
 			axis_rows[by].plural);
 	return 0;

@@ -139,6 +139,8 @@ def test_start_here_has_the_numbers_of_the_summary(scene, report):
     assert digits(start["sum"]) == process["peak_bytes"]
     assert start["badge"]["text"] == "exact, nothing lost" or "to know" in start["badge"]["text"]
     assert len(start["findings"]) == report("advice")["finding_count"]
+    left, held = (part["text"] for part in start["verdict"])
+    assert "freed" in left and held.startswith("Peak ") and report("summary")["verdict"]["peak_owner"] in held
 
 
 def test_the_balance_sheet_is_that_of_memory(scene, report):

@@ -8,6 +8,7 @@ export const VIEWS = {
     await show(page, "start");
     return {
       figures: await texts(page, ".card .figure"),
+      verdict: await texts(page, ".verdict button"),
       cards: await texts(page, ".card"),
       findings: await texts(page, ".findings li"),
       balance: await plain(page, ".balance"),
