@@ -3,6 +3,7 @@
  * Results as Markdown: the sentences as a list, the table as a table, notes as quotes. Names may come from a hostile file:
  * whatever Markdown or HTML would interpret is escaped.
  */
+#include <ctype.h>
 #include <string.h>
 
 #include "render/renderers.h"
@@ -17,8 +18,11 @@ static void append_escaped(struct buffer *b, const struct result_value *value,
 	render_value(&plain, value, o);
 	for (size_t i = 0; i < plain.size; i++) {
 		char c = (char)plain.data[i];
+		bool inside = i > 0 && isalnum(plain.data[i - 1]) && i + 1 < plain.size &&
+			      isalnum(plain.data[i + 1]);
 
-		if (c && strchr("\\`*|[<", c))
+		/* "_" inside a word is not interpreted, but __init__ would be bold. */
+		if (c && (strchr("\\`*|[<~&", c) || (c == '_' && !inside)))
 			buffer_char(b, '\\');
 		buffer_char(b, c == '\n' ? ' ' : c);
 	}

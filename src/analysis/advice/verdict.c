@@ -13,9 +13,10 @@
 #include "util/cleanup.h"
 
 enum {
-	SITES_MAX = 32,		 /* heaviest sites that are attributed to owners */
+	SITES_MAX = 256,	 /* heaviest sites that are attributed to owners */
 	LEAST_LEFT = 128 * 1024, /* not freed, and worth a sentence */
 	LEFT_SHARE = 8,		 /* ... if it is at least one in so many of the peak */
+	MUCH_LEFT = 16 << 20,	 /* ... or so much */
 	OWNERS_MAX = 5,
 };
 
@@ -60,8 +61,9 @@ struct owner_share {
 	struct site_numbers sums; /* for the standard error */
 };
 struct owner_shares {
-	struct owner_share at[SITES_MAX]; /* the largest first */
+	struct owner_share *at; /* the largest first; in the arena */
 	size_t count;
+	bool is_whole; /* no site was left out that could change a share by a percent */
 };
 
 static int compare_shares(const void *left, const void *right)
@@ -75,13 +77,17 @@ static int compare_shares(const void *left, const void *right)
 
 /* `offset` is that of the number in struct site_numbers. False if out of memory. */
 static bool owner_shares_find(struct result *result, struct locations *locations,
-			      const struct profile_process *process, size_t offset,
+			      const struct profile_process *process, size_t offset, uint64_t whole,
 			      struct owner_shares *ret)
 {
 	struct weighed_site sites[SITES_MAX];
 	size_t count = heaviest_sites(process, offset, sites);
+	uint64_t sum = 0;
 
-	*ret = (struct owner_shares){ .count = 0 };
+	*ret = (struct owner_shares){ .at = ARENA_ARRAY(&result->arena, struct owner_share,
+							count + 1) };
+	if (!ret->at)
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		const char *label = stack_label(result, locations, process, sites[i].site->node);
 		size_t at = 0;
@@ -94,8 +100,10 @@ static bool owner_shares_find(struct result *result, struct locations *locations
 		ret->at[at].label = label;
 		ret->at[at].bytes = saturating_add(ret->at[at].bytes, sites[i].bytes);
 		estimates_add(&ret->at[at].sums, &sites[i].site->numbers);
+		sum = saturating_add(sum, sites[i].bytes);
 	}
 	qsort(ret->at, ret->count, sizeof *ret->at, compare_shares);
+	ret->is_whole = count < SITES_MAX || sum >= whole - whole / 100;
 	return true;
 }
 
@@ -117,12 +125,22 @@ static const struct finding *find_other(const struct findings *findings,
 	return NULL;
 }
 
+/* "at least 51.9 %" */
+static void words_share(struct words *w, const struct owner_shares *shares, size_t i,
+			uint64_t whole)
+{
+	words_text(w, shares->is_whole ? "" : "at least ");
+	words_add(w, value_percent(shares->at[i].bytes, whole));
+}
+
 static void words_owner(struct words *w, const char *how, const struct owner_shares *shares,
 			uint64_t whole)
 {
 	if (!shares->count)
 		return;
-	text_format(w, how, value_percent(shares->at[0].bytes, whole));
+	words_text(w, ", ");
+	words_share(w, shares, 0, whole);
+	words_text(w, how);
 	words_text(w, shares->at[0].label);
 }
 
@@ -138,7 +156,8 @@ static void describe_owners(struct sentences *s, const char *label,
 			break;
 		words_add(&w, value_part(UNIT_BYTES, shares->at[i].bytes, variance,
 					 &shares->at[i].sums));
-		text_format(&more, "{} ", value_percent(shares->at[i].bytes, whole));
+		words_share(&more, shares, i, whole);
+		words_text(&more, " ");
 		words_text(&more, shares->at[i].label);
 		sentences_add(s, i ? "" : label, &w, &more);
 		if (s->list.count)
@@ -148,58 +167,86 @@ static void describe_owners(struct sentences *s, const char *label,
 
 struct verdict {
 	const struct profile_process *process;
-	const struct finding *leak;	/* NULL: none */
-	const char *leak_owner;		/* its label */
+	const struct finding *leak; /* NULL: none */
+	struct growth growth;
+	const char *growing;		/* label of the site that grows most; "": not known */
 	struct owner_shares left, peak; /* of what is live at the end, and at the peak */
 	const char *kind;		/* see verdict.h */
 };
 
-/* The sentence about a leak, if the largest owner is another one than the one that grows, names both. */
-static bool names_the_largest(const struct verdict *v)
+static const char *when_it_ended(const struct profile_process *p)
 {
-	return v->left.count && (!v->leak || strncmp(v->left.at[0].label, v->leak_owner,
-						     strlen(v->leak_owner)) == 0);
+	return p->end == PROFILE_KILLED	     ? " when it was killed"
+	       : p->end == PROFILE_SIGNALLED ? " when a signal ended it"
+					     : " at exit";
 }
 
-static void words_leak(struct words *w, struct verdict *v)
+static bool grows(const struct verdict *v)
 {
-	int64_t growth = v->leak->tally.growing_per_second;
+	return v->growth.per_second > 0;
+}
 
-	v->kind = growth > 0 ? "growing" : "unclear";
-	if (growth <= 0) {
-		words_text(w, "; the run was too short to tell whether it grows.");
-		return;
-	}
-	text_format(w, "; it grew by {}/s until the end", value_bytes((uint64_t)growth));
-	if (!names_the_largest(v))
-		text_format(w, ", in {}", value_text(v->leak_owner));
+/* Whether the sentence about what is left ends with the owner of most of it. */
+static bool ends_with_owner(const struct verdict *v)
+{
+	return v->left.count &&
+	       (!grows(v) || !v->growing[0] || strcmp(v->left.at[0].label, v->growing) == 0);
+}
+
+static void words_growing(struct words *w, const struct verdict *v)
+{
+	text_format(w, "; it grew by {}/s until the end",
+		    value_bytes((uint64_t)v->growth.per_second));
+	if (v->growing[0] && (!v->left.count || strcmp(v->left.at[0].label, v->growing) != 0))
+		text_format(w, ", most in {}", value_text(v->growing));
 	words_text(w, ".");
+}
+
+/* Little or nothing is left. */
+static void words_freed(struct words *w, const struct verdict *v, struct result_value live)
+{
+	const struct profile_process *p = v->process;
+
+	if (p->live_bytes == 0)
+		words_text(w, "Everything was freed");
+	else
+		text_format(w,
+			    p->live_bytes < p->peak_bytes / LEFT_SHARE ? "All but {} was freed"
+								       : "Only {} was not freed",
+			    live);
+	if (p->live_bytes)
+		words_text(w, when_it_ended(p));
 }
 
 static void words_left(struct words *w, struct verdict *v)
 {
 	const struct profile_process *p = v->process;
 	bool alive = !profile_end_leaks(p->end);
+	bool much = p->live_bytes >= LEAST_LEFT &&
+		    (p->live_bytes >= MUCH_LEFT || p->live_bytes >= p->peak_bytes / LEFT_SHARE);
 	struct result_value live =
 		value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums);
 
-	if (!alive && !v->leak &&
-	    (p->live_bytes < LEAST_LEFT || p->live_bytes < p->peak_bytes / LEFT_SHARE)) {
-		v->kind = "freed";
-		if (p->live_bytes == 0)
-			words_text(w, "Everything was freed.");
-		else
-			text_format(w, "All but {} was freed at exit.", live);
-		return;
-	}
-	text_format(w, alive ? "{} live" : "{} not freed at exit", live);
-	words_owner(w, ", {} from ", &v->left, p->live_bytes);
-	if (v->leak) {
-		words_leak(w, v);
+	v->kind = grows(v)  ? "growing"
+		  : alive   ? "live"
+		  : v->leak ? "unclear"
+		  : much    ? "kept"
+			    : "freed";
+	if (!alive && !much && !v->leak) {
+		words_freed(w, v, live);
 	} else {
-		v->kind = alive ? "live" : "kept";
-		words_text(w, alive ? "; nothing grows." : "; nothing suggests that it grows.");
+		text_format(w, alive ? "{} live" : "{} not freed", live);
+		words_text(w, alive ? "" : when_it_ended(p));
+		words_owner(w, " from ", &v->left, p->live_bytes);
 	}
+	if (grows(v))
+		words_growing(w, v);
+	else
+		words_text(w, strcmp(v->kind, "freed") == 0 ? "."
+			      : strcmp(v->kind, "unclear") == 0
+				      ? "; the run was too short to tell whether it grows."
+			      : alive ? "; nothing grows."
+				      : "; nothing suggests that it grows.");
 }
 
 static void words_peak(struct words *w, const struct verdict *v)
@@ -209,12 +256,14 @@ static void words_peak(struct words *w, const struct verdict *v)
 	text_format(w, " Peak {}",
 		    value_part(UNIT_BYTES, p->peak_bytes, VARIANCE_PEAK_BYTES, &p->sums));
 	words_time(w, p, p->peak_at_ns);
-	if (strcmp(v->kind, "freed") != 0 && names_the_largest(v) && v->peak.count &&
-	    strcmp(v->left.at[0].label, v->peak.at[0].label) == 0)
-		text_format(w, ", {} from there, too",
-			    value_percent(v->peak.at[0].bytes, p->peak_bytes));
-	else
-		words_owner(w, ", {} in ", &v->peak, p->peak_bytes);
+	if (strcmp(v->kind, "freed") != 0 && ends_with_owner(v) && v->peak.count &&
+	    strcmp(v->left.at[0].label, v->peak.at[0].label) == 0) {
+		words_text(w, ", ");
+		words_share(w, &v->peak, 0, p->peak_bytes);
+		words_text(w, " from there, too");
+	} else {
+		words_owner(w, " in ", &v->peak, p->peak_bytes);
+	}
 	words_text(w, ".");
 }
 
@@ -260,7 +309,6 @@ static struct result_value owner_bytes(const struct owner_shares *shares)
 /* The same for machines. */
 static bool add_fields(struct result *result, const struct verdict *v)
 {
-	bool grows = strcmp(v->kind, "growing") == 0;
 	const struct result_field fields[] = {
 		{ "kind", value_text(v->kind) },
 		{ "pid", value_id(v->process->pid) },
@@ -268,10 +316,10 @@ static bool add_fields(struct result *result, const struct verdict *v)
 		{ "not_freed_owner_bytes", owner_bytes(&v->left) },
 		{ "peak_owner", owner_value(&v->peak) },
 		{ "peak_owner_bytes", owner_bytes(&v->peak) },
-		{ "growing_owner", grows ? value_text(v->leak_owner) : value_unknown() },
+		{ "growing_owner",
+		  grows(v) && v->growing[0] ? value_text(v->growing) : value_unknown() },
 		{ "growing_bytes_per_second",
-		  grows ? value_bytes((uint64_t)v->leak->tally.growing_per_second)
-			: value_unknown() },
+		  grows(v) ? value_bytes((uint64_t)v->growth.per_second) : value_unknown() },
 	};
 	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
 
@@ -291,12 +339,15 @@ bool verdict_describe(struct sentences *s, struct locations *locations,
 	if (p->calls == 0)
 		return true; /* a note says why */
 	if (!owner_shares_find(s->result, locations, p, offsetof(struct site_numbers, live_bytes),
-			       &v.left) ||
+			       p->live_bytes, &v.left) ||
 	    !owner_shares_find(s->result, locations, p, offsetof(struct site_numbers, peak_bytes),
-			       &v.peak))
+			       p->peak_bytes, &v.peak))
 		return false;
-	v.leak_owner = v.leak ? location_label(s->result, v.leak->owner) : "";
-	if (!v.leak_owner)
+	const struct advised *of = findings_of(findings, p);
+
+	v.growth = of ? trends_growth(&of->trends) : (struct growth){ 0 };
+	v.growing = v.growth.most ? stack_label(s->result, locations, p, v.growth.most->node) : "";
+	if (!v.growing)
 		return false;
 	words_left(&w, &v);
 	words_peak(&w, &v);
@@ -304,7 +355,7 @@ bool verdict_describe(struct sentences *s, struct locations *locations,
 	sentences_add(s, "verdict", &w, NULL);
 	if (!add_fields(s->result, &v))
 		return false;
-	if (strcmp(v.kind, "growing") == 0)
+	if (grows(&v) && p->live_bytes >= LEAST_LEFT)
 		describe_owners(s, "left by", &v.left, p->live_bytes, VARIANCE_LIVE_BYTES);
 	else
 		describe_owners(s, "held by", &v.peak, p->peak_bytes, VARIANCE_PEAK_BYTES);

@@ -53,7 +53,8 @@ static bool is_builtin_method(const char *name)
 	if (name[0] == '<' && !as) {
 		size_t type = strcspn(name, ":>");
 
-		return name[1] == '[' || name[type] == '>';
+		/* "<module>" and "<lambda>" are functions of Python. */
+		return name[1] == '[' || (name[type] == '>' && name[type + 1] == ':');
 	}
 	if (!as || memchr(name, ':', (size_t)(as - name)))
 		return false;

@@ -259,12 +259,12 @@ static bool describe_all(struct result *result, struct locations *locations,
 	if (findings_make_all(&s.findings, profile, locations) < 0)
 		return false;
 	describe_headline(&s, profile);
+	if (profile->process_count > 1 && !query->filters.process)
+		describe_together(&s, profile, process_largest(profile));
 	if (!verdict_describe(&s.sentences, locations, profile, first, &s.findings)) {
 		findings_release(&s.findings);
 		return false;
 	}
-	if (profile->process_count > 1 && !query->filters.process)
-		describe_together(&s, profile, process_largest(profile));
 	describe_peak(&s);
 	describe_left(&s);
 	describe_growth(&s);

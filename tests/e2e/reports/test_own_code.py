@@ -117,3 +117,7 @@ def test_python_names_the_script(run, scratch):
     run("record", "-q", "-o", scratch / "run.hg", "--", "/usr/bin/python3", script)
     rows = json.loads(run("report", scratch / "run.hg", "--by", "own", "--cost", "peak", "--format", "json"))["owners"]
     assert rows[0]["own"] == "handle (app.py:4)"
+    script.write_text("import json\nkept = [json.dumps(list(range(20000))) for _ in range(50)]\n")
+    run("record", "-q", "-o", scratch / "top.hg", "--", "/usr/bin/python3", script)
+    rows = json.loads(run("report", scratch / "top.hg", "--by", "own", "--cost", "peak", "--format", "json"))["owners"]
+    assert rows[0]["own"] in ("<listcomp> (app.py:2)", "<module> (app.py:2)")

@@ -4,26 +4,47 @@
 import { bytes, duration, percent } from '../model/units';
 import type { Process, Verdict } from '../model/types';
 
+/** As in src/analysis/advice/verdict.c. */
+const LEAST = 128 * 1024;
+const MUCH = 16 * 1024 * 1024;
+
 interface Opening {
 	open: (view: 'sites' | 'flame' | 'time', changes: Record<string, string | null>) => void;
 }
 
-function left(verdict: Verdict, process: Process): string {
+function endOf(process: Process): string {
+	return process.end === 'killed' ? ' when it was killed' : process.end === 'signal' ? ' when a signal ended it' : ' at exit';
+}
+
+/** What is left, without what is known about its growth. */
+function remains(verdict: Verdict, process: Process): string {
 	const live = bytes(process.not_freed_bytes);
+	const little = process.not_freed_bytes < MUCH && (process.not_freed_bytes < LEAST || process.not_freed_bytes * 8 < process.peak_bytes);
+	const running = process.end === 'running' || process.end === 'exec';
+	if (process.not_freed_bytes === 0 && !running) return 'Everything was freed';
+	if (little && !running && verdict.kind !== 'unclear')
+		return (process.not_freed_bytes * 8 < process.peak_bytes ? `All but ${live} was freed` : `Only ${live} was not freed`) + endOf(process);
 	const from = verdict.not_freed_owner
 		? `, ${percent(verdict.not_freed_owner_bytes ?? 0, process.not_freed_bytes)} from ${verdict.not_freed_owner}`
 		: '';
-	const running = process.end === 'running' || process.end === 'exec';
-	const what = running ? `${live} live${from}` : `${live} not freed at exit${from}`;
+	return running ? `${live} live${from}` : `${live} not freed${endOf(process)}${from}`;
+}
+
+function left(verdict: Verdict, process: Process): string {
+	const what = remains(verdict, process);
 	switch (verdict.kind) {
-		case 'freed':
-			return process.not_freed_bytes === 0 ? 'Everything was freed.' : `All but ${live} was freed at exit.`;
-		case 'growing':
-			return `${what}; ${verdict.growing_owner ?? 'it'} grew by ${bytes(verdict.growing_bytes_per_second ?? 0)}/s until the end.`;
+		case 'growing': {
+			const other = verdict.growing_owner && verdict.growing_owner !== verdict.not_freed_owner ? `, most in ${verdict.growing_owner}` : '';
+			return `${what}; it grew by ${bytes(verdict.growing_bytes_per_second ?? 0)}/s until the end${other}.`;
+		}
 		case 'unclear':
 			return `${what}; the run was too short to tell whether it grows.`;
+		case 'kept':
+			return `${what}; nothing suggests that it grows.`;
+		case 'live':
+			return `${what}; nothing grows.`;
 		default:
-			return running ? `${what}; nothing grows.` : `${what}; nothing suggests that it grows.`;
+			return `${what}.`;
 	}
 }
 
