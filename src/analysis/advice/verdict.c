@@ -218,35 +218,56 @@ static void words_freed(struct words *w, const struct verdict *v, struct result_
 		words_text(w, when_it_ended(p));
 }
 
+static bool is_much_left(const struct profile_process *p)
+{
+	return p->live_bytes >= LEAST_LEFT &&
+	       (p->live_bytes >= MUCH_LEFT || p->live_bytes >= p->peak_bytes / LEFT_SHARE);
+}
+
+static const char *kind_of(const struct verdict *v)
+{
+	if (grows(v))
+		return "growing";
+	if (!profile_end_leaks(v->process->end))
+		return "live";
+	if (v->leak)
+		return "unclear";
+	return is_much_left(v->process) ? "kept" : "freed";
+}
+
+/* What follows from the kind. */
+static void words_outlook(struct words *w, const struct verdict *v)
+{
+	static const char *const outlooks[][2] = {
+		{ "live", "; nothing grows." },
+		{ "unclear", "; the run was too short to tell whether it grows." },
+		{ "kept", "; nothing suggests that it grows." },
+		{ "freed", "." },
+	};
+
+	if (grows(v))
+		words_growing(w, v);
+	for (size_t i = 0; i < ARRAY_SIZE(outlooks); i++)
+		if (strcmp(v->kind, outlooks[i][0]) == 0)
+			words_text(w, outlooks[i][1]);
+}
+
 static void words_left(struct words *w, struct verdict *v)
 {
 	const struct profile_process *p = v->process;
 	bool alive = !profile_end_leaks(p->end);
-	bool much = p->live_bytes >= LEAST_LEFT &&
-		    (p->live_bytes >= MUCH_LEFT || p->live_bytes >= p->peak_bytes / LEFT_SHARE);
 	struct result_value live =
 		value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums);
 
-	v->kind = grows(v)  ? "growing"
-		  : alive   ? "live"
-		  : v->leak ? "unclear"
-		  : much    ? "kept"
-			    : "freed";
-	if (!alive && !much && !v->leak) {
+	v->kind = kind_of(v);
+	if (!alive && !is_much_left(p) && !v->leak) {
 		words_freed(w, v, live);
 	} else {
 		text_format(w, alive ? "{} live" : "{} not freed", live);
 		words_text(w, alive ? "" : when_it_ended(p));
 		words_owner(w, " from ", &v->left, p->live_bytes);
 	}
-	if (grows(v))
-		words_growing(w, v);
-	else
-		words_text(w, strcmp(v->kind, "freed") == 0 ? "."
-			      : strcmp(v->kind, "unclear") == 0
-				      ? "; the run was too short to tell whether it grows."
-			      : alive ? "; nothing grows."
-				      : "; nothing suggests that it grows.");
+	words_outlook(w, v);
 }
 
 static void words_peak(struct words *w, const struct verdict *v)
