@@ -348,6 +348,7 @@ static struct advised *new_process(struct maker *m, const struct profile_process
 	    profile_ages(process, NULL, arena, &of->ages) < 0)
 		return NULL;
 	of->process = process;
+	of->growth = trends_growth(&of->trends);
 	of->before = m->findings->last;
 	return read_memory_sheets(of, arena) ? of : NULL;
 }
@@ -516,6 +517,14 @@ const struct advised *findings_of(const struct findings *findings,
 	while (of && of->process != process)
 		of = of->before;
 	return of;
+}
+
+struct growth findings_growth(const struct findings *findings,
+			      const struct profile_process *process)
+{
+	const struct advised *of = findings_of(findings, process);
+
+	return of ? of->growth : (struct growth){ 0 };
 }
 
 void findings_release(struct findings *findings)

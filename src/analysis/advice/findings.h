@@ -20,6 +20,7 @@ struct advised {
 	const struct advised *before; /* the previous process; NULL: none */
 	const struct profile_process *process;
 	struct trends trends;
+	struct growth growth; /* of these trends */
 	struct profile_ages ages;
 	/* At the last memory sheet: large blocks, the part of them that certainly has no page, and resident heap
 	 * memory that no live block uses and that was not freed just before. */
@@ -105,6 +106,9 @@ int findings_make_all(struct findings *findings, const struct profile *profile,
 /* The data about a process; NULL if it had no sites. */
 const struct advised *findings_of(const struct findings *findings,
 				  const struct profile_process *process);
+/* The growth of a process; none if it had no sites. */
+struct growth findings_growth(const struct findings *findings,
+			      const struct profile_process *process);
 void findings_release(struct findings *findings);
 
 #endif

@@ -156,12 +156,12 @@ void next_steps_describe(struct sentences *sentences, const struct profile *prof
 			 const struct profile_process *largest, const struct findings *findings,
 			 const struct query *query)
 {
-	const struct advised *of = findings_of(findings, largest);
-	struct facts facts = { .profile = profile, .p = largest, .findings = findings };
+	struct facts facts = { .profile = profile,
+			       .p = largest,
+			       .findings = findings,
+			       .growth = findings_growth(findings, largest) };
 	bool said[ARRAY_SIZE(steps)] = { false };
 
-	if (of)
-		facts.growth = trends_growth(&of->trends);
 	for (size_t n = 0; n < STEPS; n++) {
 		size_t best = ARRAY_SIZE(steps);
 		unsigned most = 0;

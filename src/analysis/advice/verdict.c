@@ -10,7 +10,6 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/estimates.h"
-#include "util/cleanup.h"
 
 enum {
 	SITES_MAX = 256,	 /* heaviest sites that are attributed to owners */
@@ -107,20 +106,13 @@ static bool owner_shares_find(struct result *result, struct locations *locations
 	return true;
 }
 
-static const struct finding *find_leak(const struct findings *findings,
-				       const struct profile_process *p)
+/* The first leak of the process, or its first other finding; NULL: none. */
+static const struct finding *find_finding(const struct findings *findings,
+					  const struct profile_process *p, bool is_leak)
 {
 	for (size_t i = 0; i < findings->count; i++)
-		if (findings->at[i].rule == &rule_rows[RULE_LEAK] && findings->at[i].process == p)
-			return &findings->at[i];
-	return NULL;
-}
-
-static const struct finding *find_other(const struct findings *findings,
-					const struct profile_process *p)
-{
-	for (size_t i = 0; i < findings->count; i++)
-		if (findings->at[i].rule != &rule_rows[RULE_LEAK] && findings->at[i].process == p)
+		if (findings->at[i].process == p &&
+		    (findings->at[i].rule == &rule_rows[RULE_LEAK]) == is_leak)
 			return &findings->at[i];
 	return NULL;
 }
@@ -144,7 +136,7 @@ static void words_owner(struct words *w, const char *how, const struct owner_sha
 	words_text(w, shares->at[0].label);
 }
 
-/* "4.2 MiB   67.6 % from handle (app.py:4)", in aligned lines. */
+/* "4.2 MiB   67.6 % handle (app.py:4)", in aligned lines. */
 static void describe_owners(struct sentences *s, const char *label,
 			    const struct owner_shares *shares, uint64_t whole,
 			    enum variance_rule variance)
@@ -354,7 +346,9 @@ bool verdict_describe(struct sentences *s, struct locations *locations,
 		      const struct profile *profile, const struct profile_process *p,
 		      const struct findings *findings)
 {
-	struct verdict v = { .process = p, .leak = find_leak(findings, p) };
+	struct verdict v = { .process = p,
+			     .leak = find_finding(findings, p, true),
+			     .growth = findings_growth(findings, p) };
 	struct words w = { 0 };
 
 	if (p->calls == 0)
@@ -364,15 +358,12 @@ bool verdict_describe(struct sentences *s, struct locations *locations,
 	    !owner_shares_find(s->result, locations, p, offsetof(struct site_numbers, peak_bytes),
 			       p->peak_bytes, &v.peak))
 		return false;
-	const struct advised *of = findings_of(findings, p);
-
-	v.growth = of ? trends_growth(&of->trends) : (struct growth){ 0 };
 	v.growing = v.growth.most ? stack_label(s->result, locations, p, v.growth.most->node) : "";
 	if (!v.growing)
 		return false;
 	words_left(&w, &v);
 	words_peak(&w, &v);
-	words_rest(&w, s->result, profile, &v, find_other(findings, p));
+	words_rest(&w, s->result, profile, &v, find_finding(findings, p, false));
 	sentences_add(s, "verdict", &w, NULL);
 	if (!add_fields(s->result, &v))
 		return false;

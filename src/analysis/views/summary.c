@@ -113,8 +113,7 @@ static void describe_left(struct writer_state *s)
 
 static void describe_growth(struct writer_state *s)
 {
-	const struct advised *of = findings_of(&s->findings, s->process);
-	struct growth growth = of ? trends_growth(&of->trends) : (struct growth){ 0 };
+	struct growth growth = findings_growth(&s->findings, s->process);
 	struct words w = { 0 }, more = { 0 };
 
 	if (growth.per_second <= 0)

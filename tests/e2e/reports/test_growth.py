@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from running import stood_still
+
 LEAKED_PER_SECOND = 1000 * 1000 / 5  # 1000 bytes every 5 ms
 
 
@@ -68,12 +70,10 @@ BOUNDED = {"stops_early", "stops_late", "at_start", "replaces", "rises_and_falls
 
 
 def undisturbed(record, report_json, argv, *options):
-    """A run during which neither program nor collector stood still for long, as on a machine that is itself a guest: what stops in such
-    a time is made up for afterwards, and rises then. Else the last of a few."""
+    """A run during which neither program nor collector stood still for long; else the last of a few."""
     for _ in range(8):
         run = record(argv, *options)
-        times = [row["at_ns"] for row in report_json(run.path, "timeline")["timeline"]]
-        if max((after - before for before, after in zip(times, times[1:])), default=0) < times[-1] / 12:
+        if not stood_still(report_json(run.path, "timeline")["timeline"]):
             break
     return run
 

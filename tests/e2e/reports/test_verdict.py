@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from compiled import WAIT_SECONDS, compile_c
+from running import stood_still
 
 HEAD = r"""
 #include <stdio.h>
@@ -142,20 +143,13 @@ def record(heapgauge, env, path, *argv, **options):
     )
 
 
-def stood_still(heapgauge, env, path):
-    """Whether nothing was seen for a twelfth of the run, as on a guest whose host is busy: a trend is then not what was planted."""
-    done = subprocess.run([heapgauge, "report", path, "--view", "timeline", "--format", "json"], env=env, capture_output=True, check=True)
-    times = [row["at_ns"] for row in json.loads(done.stdout)["timeline"]]
-    return max((after - before for before, after in zip(times, times[1:])), default=0) > times[-1] / 12
-
-
 @pytest.mark.parametrize("name", PLANTED)
-def test_planted(heapgauge, clean_env, scratch, name):
+def test_planted(heapgauge, clean_env, report_json, scratch, name):
     source, kind, named = PLANTED[name]
     program = compile_c(scratch, name, HEAD + source, "-g", "-O1", "-fno-ipa-icf")
     for _ in range(8):
         record(heapgauge, clean_env, scratch / "run.hg", program)
-        if kind is not LEAK or not stood_still(heapgauge, clean_env, scratch / "run.hg"):
+        if kind is not LEAK or not stood_still(report_json(scratch / "run.hg", "timeline")["timeline"]):
             break
     got, text = verdict_of(heapgauge, clean_env, scratch / "run.hg")
     assert got in kind and named in text, text
