@@ -17,8 +17,8 @@
 #include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/ini.h"
-#include "util/units.h"
+#include "util/text/ini.h"
+#include "util/text/units.h"
 
 enum { BUDGETS_MAX_BYTES = 1 << 20 };
 

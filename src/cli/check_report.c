@@ -15,9 +15,9 @@
 
 #include "util/buffer.h"
 #include "util/cleanup.h"
-#include "util/json.h"
-#include "util/printable.h"
-#include "util/units.h"
+#include "util/text/json.h"
+#include "util/text/printable.h"
+#include "util/text/units.h"
 
 enum {
 	KEPT_MAX = 20

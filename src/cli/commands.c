@@ -14,7 +14,7 @@
 
 #include "cli/options/settings.h"
 #include "util/cleanup.h"
-#include "util/printable.h"
+#include "util/text/printable.h"
 
 /* clang-format off */
 const struct command *const commands[] = {

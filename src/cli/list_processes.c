@@ -13,7 +13,7 @@
 #include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 /* Looks up names in the root file system of the process, which may be a container's. */
 static int add_profile(struct listing *listing, struct listed *one,

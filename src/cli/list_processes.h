@@ -4,7 +4,7 @@
 #define CLI_LIST_PROCESSES_H
 
 #include "analysis/views/listing.h"
-#include "model/names.h"
+#include "model/frames/names.h"
 #include "util/error.h"
 
 /* Fills and finishes a new listing. Returns NULL with the error set on failure. */

@@ -15,7 +15,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "model/build.h"
-#include "model/names.h"
+#include "model/frames/names.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 

@@ -13,9 +13,9 @@
 #include "serve/page.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"
-#include "util/printable.h"
+#include "util/text/printable.h"
 #include "util/terminal.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 enum { SUMMARY_PROCESSES = 8 };
 

@@ -16,7 +16,7 @@
 #include "export/stacks.h"
 #include "model/estimates.h"
 #include "util/intern.h"
-#include "util/json.h"
+#include "util/text/json.h"
 
 struct point {
 	struct site_numbers numbers;

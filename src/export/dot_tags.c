@@ -10,7 +10,7 @@
 #include "export/graphviz.h"
 #include "export/stacks.h"
 #include "util/cleanup.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 /* A tag is shown only if its ancestors are: a parent comes before its children and weighs at least as much. */
 static bool *choose(const struct tag_tree *tree, const struct export_input *in, int64_t whole)

@@ -3,7 +3,7 @@
 #include "export/stacks.h"
 
 #include "base/compiler.h"
-#include "util/json.h"
+#include "util/text/json.h"
 
 static int write_events(const struct export_input *in, struct json *j,
 			struct function_numbers *functions, FILE *out)

@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "export/stacks.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 static inline double graphviz_share(int64_t part, int64_t whole)
 {

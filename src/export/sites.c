@@ -12,7 +12,7 @@
 #include "model/estimates.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
-#include "util/json.h"
+#include "util/text/json.h"
 
 /* For a subset of threads, a number may be unknown: after cross-thread frees, or if live blocks were not counted. */
 enum needs { ALWAYS_KNOWN, UNKNOWN_IF_CROSS_THREAD, UNKNOWN_IF_LIVE_UNKNOWN };

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "util/json.h"
+#include "util/text/json.h"
 
 enum { QUESTIONS_MAX = 6 };
 

@@ -9,8 +9,8 @@
 #include "base/checked.h"
 #include "model/estimates.h"
 #include "util/files.h"
-#include "util/units.h"
-#include "util/utf8.h"
+#include "util/text/units.h"
+#include "util/text/utf8.h"
 
 int no_memory(struct error *error)
 {

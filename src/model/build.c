@@ -21,7 +21,7 @@
 #include "model/estimates.h"
 #include "model/history.h"
 #include "model/missed.h"
-#include "model/fold.h"
+#include "model/frames/fold.h"
 #include "model/same_sites.h"
 #include "model/site_sums.h"
 #include "model/threads.h"

@@ -8,7 +8,7 @@
  */
 #include "model/profile.h"
 
-#include "model/fold.h"
+#include "model/frames/fold.h"
 
 #include "base/compiler.h"
 #include "format/recording/rows.h"

@@ -20,8 +20,8 @@
 
 #include "base/ids.h"
 #include "base/span.h"
-#include "model/fold_options.h"
-#include "model/own_code.h"
+#include "model/frames/fold_options.h"
+#include "model/frames/own_code.h"
 #include "util/arena.h"
 
 struct process_rows;
@@ -199,7 +199,7 @@ struct profile_process {
 	const struct own_rule *own;	 /* the profile's */
 	const struct process_rows *rows; /* only for functions of the model */
 	const struct same_sites *same;	 /* NULL: all rows are distinct sites */
-	const uint32_t *fold;		 /* model/fold.h; NULL: every node is shown */
+	const uint32_t *fold;		 /* model/frames/fold.h; NULL: every node is shown */
 	const uint32_t *counters_of; /* site id -> first in counters_order; one more at the end */
 	const uint32_t *counters_order; /* grouped by site, then by the site of the rows */
 	const struct counters_live *counters_live; /* by row: model/threads.c */

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#include "model/fold.h"
+#include "model/frames/fold.h"
 #include "util/cleanup.h"
 
 struct key {

@@ -16,7 +16,7 @@
 #include "base/compiler.h"
 #include "format/recording/rows.h"
 #include "model/estimates.h"
-#include "model/fold.h"
+#include "model/frames/fold.h"
 #include "model/same_sites.h"
 #include "model/threads.h"
 

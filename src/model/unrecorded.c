@@ -14,11 +14,11 @@
 
 #include "base/checked.h"
 #include "format/recording/rows.h"
-#include "model/fold.h"
+#include "model/frames/fold.h"
 #include "model/history.h"
 #include "model/missed.h"
 #include "util/files.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 #define LARGE_BYTES (4ull << 20)
 enum { LARGE_PART = 10, HEADER_BYTES = 16, NAMED = 3, GENERATIONS_MAX = 256 };

@@ -18,7 +18,7 @@
 #include "cli/profile_source.h"
 #include "collect/kernel/container.h"
 #include "model/build.h"
-#include "model/names.h"
+#include "model/frames/names.h"
 #include "reader/table.h"
 #include "util/cleanup.h"
 

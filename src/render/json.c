@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "render/renderers.h"
 #include "util/cleanup.h"
-#include "util/json.h"
+#include "util/text/json.h"
 #include "util/vector.h"
 
 /*

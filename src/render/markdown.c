@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "render/renderers.h"
-#include "util/printable.h"
+#include "util/text/printable.h"
 
 /* Appends a value in one line, escaped. */
 static void append_escaped(struct buffer *b, const struct result_value *value,

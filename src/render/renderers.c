@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/printable.h"
+#include "util/text/printable.h"
 
 enum { FLUSH_BYTES = 256 * 1024 };
 

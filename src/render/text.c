@@ -25,9 +25,9 @@
 #include "render/renderers.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/printable.h"
-#include "util/units.h"
-#include "util/utf8.h"
+#include "util/text/printable.h"
+#include "util/text/units.h"
+#include "util/text/utf8.h"
 
 enum {
 	INDENT = 2,

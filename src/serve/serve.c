@@ -21,7 +21,7 @@
 #include "serve/reply.h"
 #include "serve/unauthenticated.h"
 #include "util/cleanup.h"
-#include "util/json.h"
+#include "util/text/json.h"
 #include "util/vector.h"
 
 enum {

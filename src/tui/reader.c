@@ -24,7 +24,7 @@
 #include "render/renderers.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 enum { READ_SHARE = 20, MAKE_SHARE = 5, TIMEOUT_MS = 200, FRAMES_SHOWN = 8 };
 

@@ -21,7 +21,7 @@
 #include <wchar.h>
 
 #include "base/compiler.h"
-#include "util/printable.h"
+#include "util/text/printable.h"
 #include "util/terminal.h"
 
 enum {

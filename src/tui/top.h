@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "analysis/views/listing.h"
-#include "model/names.h"
+#include "model/frames/names.h"
 #include "model/profile.h"
 #include "util/error.h"
 

@@ -12,7 +12,7 @@
 #include "analysis/views/rates.h"
 #include "base/checked.h"
 #include "render/bar.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 void totals_add(struct totals *t, const struct profile_process *p)
 {

@@ -200,6 +200,14 @@ def test_sizes_finds_a_long_header(tree):
     assert only_finding(tree.check("check-sizes")) == "include/heapgauge/a.h: 251 lines, at most 250"
 
 
+def test_sizes_finds_a_full_folder(tree):
+    for number in range(30):
+        tree.write(f"src/base/deep/a{number}.c", "\n")
+    passes(tree.check("check-sizes"))
+    tree.write("src/base/deep/README.md", "\n")
+    assert only_finding(tree.check("check-sizes")) == "src/base/deep: 31 files, at most 30; split it by subject"
+
+
 def test_a_check_that_sees_no_files_fails(tree):
     status, lines = tree.check("check-sizes")
     assert (status, lines) == (1, ["check-sizes: looked at nothing"])

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "util/ini.h"
+#include "util/text/ini.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 #include "export/edges.h"
 #include "export/exporters.h"
 #include "export/stacks.h"
-#include "util/utf8.h"
+#include "util/text/utf8.h"
 
 struct opened {
 	struct profile *profile;

@@ -4,7 +4,7 @@
 #include "test_model_made.h"
 
 #include "model/build.h"
-#include "model/names.h"
+#include "model/frames/names.h"
 
 static struct profile *made_profile(size_t processes)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "model/build.h"
-#include "model/bundle.h"
+#include "model/frames/bundle.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"

@@ -12,7 +12,7 @@
 #include "format/live/live_codes.h"
 #include "format/recording/rows.h"
 #include "model/build.h"
-#include "model/fold.h"
+#include "model/frames/fold.h"
 #include "util/cleanup.h"
 
 enum { STACKS_MAX = 16, DEPTH_MAX = 32, NODES_MAX = STACKS_MAX * DEPTH_MAX + 1 };

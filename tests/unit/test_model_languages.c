@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "base/compiler.h"
-#include "model/languages.h"
+#include "model/frames/languages.h"
 
 static void names_and_files_tell_the_language(void **state)
 {

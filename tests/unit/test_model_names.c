@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "model/build.h"
-#include "model/names.h"
+#include "model/frames/names.h"
 
 static struct profile *made_profile(size_t processes)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/own_code.h"
+#include "model/frames/own_code.h"
 
 static bool covers(const char *text, struct own_frame frame)
 {

@@ -1,6 +1,6 @@
 /* links: util base */
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "util/ini.h"
+#include "util/text/ini.h"
 
 #include <string.h>
 

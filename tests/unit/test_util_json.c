@@ -1,7 +1,7 @@
 /* links: util base */
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "util/json.h"
-#include "util/utf8.h"
+#include "util/text/json.h"
+#include "util/text/utf8.h"
 
 #include <float.h>
 #include <inttypes.h>

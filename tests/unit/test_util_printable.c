@@ -1,12 +1,12 @@
 /* links: util base */
 /* SPDX-License-Identifier: Apache-2.0 */
 /* H10: what a terminal would act on is not shown as it is. */
-#include "util/printable.h"
+#include "util/text/printable.h"
 
 #include <string.h>
 
 #include "unit.h"
-#include "util/json.h"
+#include "util/text/json.h"
 
 static void assert_shown(const char *text, bool ascii, const char *expected)
 {

@@ -1,6 +1,6 @@
 /* links: util base */
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "util/units.h"
+#include "util/text/units.h"
 
 #include "unit.h"
 

@@ -23,7 +23,7 @@
 #include "base/confidence.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 const struct check_measure_row check_measures[CHECK_MEASURES + 1] = {
 	[CHECK_PEAK] = { "peak", "max-peak", "peak", UNIT_BYTES },

@@ -11,7 +11,7 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 /* The regex for a label, from its key to its end; owned by the caller, NULL if out of memory. */
 static char *label_regex(const char *text)

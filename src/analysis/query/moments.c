@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "util/units.h"
+#include "util/text/units.h"
 #include "util/vector.h"
 
 /* A snapshot of the recording. Several may have the same time: a requested and a periodic one. */

@@ -16,7 +16,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/estimates.h"
-#include "model/languages.h"
+#include "model/frames/languages.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
 

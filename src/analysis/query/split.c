@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/estimates.h"
-#include "util/units.h"
+#include "util/text/units.h"
 #include "util/vector.h"
 
 /* Adds one process to `groups`, by slot; a group in use has its process set. */

@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/utf8.h"
+#include "util/text/utf8.h"
 
 enum { LABEL_MAX_BYTES = 56, VIA_MAX_BYTES = 24 };
 

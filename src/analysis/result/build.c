@@ -14,7 +14,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "util/files.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 void result_free(struct result *result)
 {

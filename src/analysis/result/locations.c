@@ -2,7 +2,7 @@
 /*
  * Maps a frame of a process to its chain of locations, on first use.
  *
- * Each frame gets its locations at most once, and four small tables number their names. model/names.h
+ * Each frame gets its locations at most once, and four small tables number their names. model/frames/names.h
  * interns names, so equal names are equal pointers and a key is three of them.
  */
 #include "analysis/result/locations.h"
@@ -12,7 +12,7 @@
 
 #include "analysis/result/runtime_frames.h"
 #include "base/compiler.h"
-#include "model/own_code.h"
+#include "model/frames/own_code.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/intern.h"

@@ -6,7 +6,7 @@
  * lines, files and modules have dense numbers, so views can sum into arrays; equal names have equal
  * numbers across processes and profiles. Not thread-safe.
  *
- * The owner of a stack is the frame to blame for it: the innermost one of the project's own code (model/own_code.h); if
+ * The owner of a stack is the frame to blame for it: the innermost one of the project's own code (model/frames/own_code.h); if
  * there is none, the innermost informative one. Frames of libc, of the language's runtime and containers, and allocation
  * wrappers such as xmalloc are neither.
  */
@@ -15,12 +15,12 @@
 
 #include "analysis/result/result.h"
 #include "analysis/result/vocabulary.h"
-#include "model/names.h"
+#include "model/frames/names.h"
 #include "model/profile.h"
 
 struct location {
 	struct result_frame frame; /* frame.id is the location's number, counted from 0 */
-	const char *arguments;	   /* see model/names.h; NULL: none */
+	const char *arguments;	   /* see model/frames/names.h; NULL: none */
 	uint32_t function, line, file, module;
 	bool runtime_frame; /* libc, runtimes, containers, wrappers with a known name */
 	bool wrapper;	    /* of malloc, by its name or its callers */

@@ -22,7 +22,7 @@ enum rule_kind {
 	RULE_TAG,	 /* the tag's path matches; untagged memory has an empty path */
 	RULE_POOL,	 /* the pool's name matches */
 	RULE_LABEL,	 /* a label matches, from its key to its end */
-	RULE_LANGUAGE,	 /* the owner's language equals this name from model/languages.h */
+	RULE_LANGUAGE,	 /* the owner's language equals this name from model/frames/languages.h */
 	RULE_KINDS,
 };
 

@@ -57,7 +57,7 @@ struct result_frame {
 	uint64_t offset;
 	bool inlined, address_exact;
 	bool runtime_frame; /* libc, runtimes, containers, allocation wrappers: rarely what the user looks for */
-	bool own; /* the project's own code: model/own_code.h */
+	bool own; /* the project's own code: model/frames/own_code.h */
 };
 struct result_frames {
 	const struct result_frame *const *at;

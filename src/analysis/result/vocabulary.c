@@ -12,7 +12,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 const struct cost_row cost_rows[COST_COUNT] = {
 	[COST_LIVE] = { "live", "live_bytes", "LIVE", UNIT_BYTES, true, true },

@@ -12,7 +12,7 @@
 #include "analysis/query/site_table.h"
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 enum { LABELLED = 40, BAR_CHARACTERS = 40 };
 

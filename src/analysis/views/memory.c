@@ -18,7 +18,7 @@
 #include "base/compiler.h"
 #include "model/history.h"
 #include "util/cleanup.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 /* A memory sheet with derived values. */
 struct sheet {

@@ -14,11 +14,11 @@
 #include "cli/options/query_options.h"
 #include "cli/commands.h"
 #include "cli/open.h"
-#include "model/bundle.h"
+#include "model/frames/bundle.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/repository.h"
-#include "util/units.h"
+#include "util/text/units.h"
 #include "util/vector.h"
 
 enum bundle_option {

@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "util/cleanup.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 enum check_option {
 	OPT_FIRST_LIMIT,

@@ -12,8 +12,8 @@
 #include "cli/doctor/doctor.h"
 #include "cli/output.h"
 #include "util/cleanup.h"
-#include "util/json.h"
-#include "util/printable.h"
+#include "util/text/json.h"
+#include "util/text/printable.h"
 
 enum { OPT_FORMAT };
 

@@ -18,7 +18,7 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/printable.h"
+#include "util/text/printable.h"
 
 enum export_option { OPT_FORMAT = QUERY_COUNT, OPT_OUTPUT };
 

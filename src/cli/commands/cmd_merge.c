@@ -12,7 +12,7 @@
 #include "collect/merge.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/units.h"
+#include "util/text/units.h"
 #include "util/vector.h"
 
 enum merge_option { OPT_OUTPUT };

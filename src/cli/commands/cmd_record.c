@@ -25,7 +25,7 @@
 #include "format/live/live.h"
 #include "util/cleanup.h"
 #include "util/terminal.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 enum {
 	OPT_OUTPUT,

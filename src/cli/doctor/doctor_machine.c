@@ -28,7 +28,7 @@
 #include "serve/page.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 /* Whether a version such as "6.18.44-x" is at least major.minor. */
 static bool is_from(const char *version, unsigned long major, unsigned long minor)

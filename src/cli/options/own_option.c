@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "model/own_code.h"
+#include "model/frames/own_code.h"
 #include "util/cleanup.h"
 
 int own_option_take(const char *regex, char **text, struct error *error)

@@ -4,7 +4,7 @@
 
 #include "util/error.h"
 
-/* Takes the value of --own: replaces *text, owned by the caller, by a valid rule of model/own_code.h. Checked when it is read, so
+/* Takes the value of --own: replaces *text, owned by the caller, by a valid rule of model/frames/own_code.h. Checked when it is read, so
  * that a mistake does not cost a run. */
 int own_option_take(const char *regex, char **text, struct error *error);
 

@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "cli/options/options.h"
 #include "cli/options/own_option.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 static int take_number(const char *name, const char *value, size_t *ret, struct error *error)
 {

@@ -14,9 +14,9 @@
 #include "analysis/analyses.h"
 #include "analysis/result/query.h"
 #include "cli/options/options.h"
-#include "model/fold_options.h"
-#include "model/languages.h"
-#include "model/names.h"
+#include "model/frames/fold_options.h"
+#include "model/frames/languages.h"
+#include "model/frames/names.h"
 #include "util/error.h"
 #include "util/vector.h"
 

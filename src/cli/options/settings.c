@@ -23,7 +23,7 @@
 #include "util/arena.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/ini.h"
+#include "util/text/ini.h"
 #include "util/vector.h"
 
 #define PREFIX "HEAPGAUGE_"

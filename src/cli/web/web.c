@@ -16,7 +16,7 @@
 #include "serve/page.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/json.h"
+#include "util/text/json.h"
 
 int web_open_file(struct web_file *file, const char *path, struct error *error)
 {

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "cli/options/query_options.h"
-#include "model/names.h"
+#include "model/frames/names.h"
 #include "model/profile.h"
 #include "serve/serve.h"
 #include "util/buffer.h"

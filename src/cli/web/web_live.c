@@ -15,7 +15,7 @@
 #include "model/build.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
-#include "util/json.h"
+#include "util/text/json.h"
 
 #define LEAST_INTERVAL_NS                                                                          \
 	(NS_PER_S - NS_PER_S / 20) /* a little less than a page's polling interval of one second */

@@ -15,7 +15,7 @@
 #include "serve/guard.h"
 #include "serve/page.h"
 #include "util/cleanup.h"
-#include "util/json.h"
+#include "util/text/json.h"
 
 enum { DATA_MAX_BYTES = 4500000, PARAMS_MAX = 8, QUESTION_MAX_BYTES = 128 };
 

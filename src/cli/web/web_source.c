@@ -10,10 +10,10 @@
 
 #include "base/compiler.h"
 #include "cli/web/web.h"
-#include "model/bundle.h"
+#include "model/frames/bundle.h"
 #include "util/cleanup.h"
 #include "util/files.h"
-#include "util/json.h"
+#include "util/text/json.h"
 
 enum { FILE_MAX_BYTES = 8 << 20, LINES_MAX = 1 << 20 };
 

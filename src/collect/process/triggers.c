@@ -13,7 +13,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 static int add(struct triggers *triggers, struct trigger trigger, struct error *error)
 {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "collect/run/collector.h"
-#include "util/units.h"
+#include "util/text/units.h"
 
 static void report_estimates(const struct collect_options *options, uint64_t interval)
 {

@@ -255,7 +255,7 @@ def test_moments_have_their_names_and_are_told_apart(scene, report):
 
 
 def scaled(value, step, plain, names):
-    """src/util/units.c"""
+    """src/util/text/units.c"""
     if value < step:
         return f"{value}{plain}"
     unit, i = step, 0

@@ -6,7 +6,7 @@ export function base(path: string | null | undefined): string {
 	return path ? path.slice(path.lastIndexOf('/') + 1) : '';
 }
 
-/** Whether this Python function imports modules, as in src/model/fold.c. */
+/** Whether this Python function imports modules, as in src/model/frames/fold.c. */
 export function importsModules(name: FlameName): boolean {
 	return /^<frozen importlib\._bootstrap|\/importlib\/__init__\.py$/.test(name.file ?? '');
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats quantities as the terminal does (src/util/units.c): one decimal in the largest unit that gives at least 1.0, rounded half up
+// Formats quantities as the terminal does (src/util/text/units.c): one decimal in the largest unit that gives at least 1.0, rounded half up
 // before the unit is chosen, so that page and terminal show the same text for the same number.
 
 const BYTES = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];

@@ -2,7 +2,7 @@
 /* See fold.h. Each rule is one pass over the nodes that the previous one left.
  *
  * Invariant: fold[i] <= i, fold[fold[i]] == fold[i], and an omitted node has the fold of its parent. */
-#include "model/fold.h"
+#include "model/frames/fold.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * extern "C"). Both come with the names from any source: DWARF, the name cache or a bundled recording. A plain name without a file
  * may be of any language with C's calling convention, and is not guessed. No state.
  */
-#include "model/languages.h"
+#include "model/frames/languages.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
  *
  *	printf("peak %s in %s blocks\n", units_bytes(peak).text, units_count(blocks).text);
  */
-#ifndef UTIL_UNITS_H
-#define UTIL_UNITS_H
+#ifndef UTIL_TEXT_UNITS_H
+#define UTIL_TEXT_UNITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  * and must be right for 2^64 - 1. Rounds half up before the unit is chosen, so that 1,048,575 bytes
  * are "1.0 MiB" and not "1024.0 KiB". Pure.
  */
-#include "util/units.h"
+#include "util/text/units.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
  * Characters with side effects are shown as '?': control characters (C0, DEL, C1, in UTF-8 or as a bare byte), which move the
  * cursor and worse, and those that change the writing direction or start a line, which make a text look like another one.
  */
-#ifndef UTIL_PRINTABLE_H
-#define UTIL_PRINTABLE_H
+#ifndef UTIL_TEXT_PRINTABLE_H
+#define UTIL_TEXT_PRINTABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * Texts are interned: within one `struct names`, equal functions, files and modules are equal
  * pointers across all processes. Callers may group by pointer.
  */
-#ifndef MODEL_NAMES_H
-#define MODEL_NAMES_H
+#ifndef MODEL_FRAMES_NAMES_H
+#define MODEL_FRAMES_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ struct named_frame {
 	uint32_t line;	      /* 0: unknown */
 	const char *module;   /* path; "": none, "[jit]": JIT-compiled code */
 	uint64_t offset;      /* ELF virtual address, or the absolute address without a module */
-	const char *language; /* see model/languages.h; NULL: unknown */
+	const char *language; /* see model/frames/languages.h; NULL: unknown */
 	bool inlined;	      /* into the next frame */
 	bool address_exact;   /* offset is the instruction itself, not a return address */
 	bool named;	      /* function is a real name */

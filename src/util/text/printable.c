@@ -3,13 +3,13 @@
  * Defines printable characters by the ranges of those that are not. Independent of the locale, so that reports do not depend on
  * it. Pure except for print_printable.
  */
-#include "util/printable.h"
+#include "util/text/printable.h"
 
 #include <string.h>
 
 #include "base/compiler.h"
 #include "util/terminal.h"
-#include "util/utf8.h"
+#include "util/text/utf8.h"
 
 static const struct {
 	uint32_t first, last;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rule for own code. Pure functions of texts in the recording; any thread. */
-#include "model/own_code.h"
+#include "model/frames/own_code.h"
 
 #include <ctype.h>
 #include <stdio.h>

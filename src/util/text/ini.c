@@ -3,7 +3,7 @@
  * One pass over untrusted text, line by line, through the cursor. The file was written by hand, so every error names the line
  * and what was expected there. No state; all memory is from the caller's arena.
  */
-#include "util/ini.h"
+#include "util/text/ini.h"
 
 #include <stdbool.h>
 

@@ -13,8 +13,8 @@
  * "" is "modules". Sources in folders of installed packages (site-packages, a Rust registry, /usr/include) are never the
  * project's own, except by a regex. A program that a distribution brought is its own project, unless it is an interpreter.
  */
-#ifndef MODEL_OWN_CODE_H
-#define MODEL_OWN_CODE_H
+#ifndef MODEL_FRAMES_OWN_CODE_H
+#define MODEL_FRAMES_OWN_CODE_H
 
 #include <regex.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct own_rule {
 /* A frame, as far as the rule looks at it. */
 struct own_frame {
 	const char *function, *file, *module; /* file NULL: unknown */
-	const char *language;		      /* model/languages.h; NULL: unknown */
+	const char *language;		      /* model/frames/languages.h; NULL: unknown */
 	const char *exe;		      /* of the process */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Determines the source language of a function from its frame. */
-#ifndef MODEL_LANGUAGES_H
-#define MODEL_LANGUAGES_H
+#ifndef MODEL_FRAMES_LANGUAGES_H
+#define MODEL_FRAMES_LANGUAGES_H
 
 /* What --language accepts and JSON contains; LANGUAGE_UNKNOWN is the last. Terminated by a NULL name. */
 struct language_word {

@@ -4,8 +4,8 @@
  * that are inside of Python functions or lead to one, and frames of the recorder; optionally also frames that import modules, and all
  * native ones. Every stack keeps at least one frame. The rows are not modified. Used by the model only.
  */
-#ifndef MODEL_FOLD_H
-#define MODEL_FOLD_H
+#ifndef MODEL_FRAMES_FOLD_H
+#define MODEL_FRAMES_FOLD_H
 
 #include "format/recording/rows.h"
 #include "model/profile.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which frames to keep on stacks of Python programs: see fold.h. */
-#ifndef MODEL_FOLD_OPTIONS_H
-#define MODEL_FOLD_OPTIONS_H
+#ifndef MODEL_FRAMES_FOLD_OPTIONS_H
+#define MODEL_FRAMES_FOLD_OPTIONS_H
 
 #include <stdbool.h>
 

@@ -3,8 +3,8 @@
  * UTF-8 as in RFC 3629: no overlong encodings, no surrogates, nothing above U+10FFFF. Names come
  * from other programs' binaries and may be any bytes.
  */
-#ifndef UTIL_UTF8_H
-#define UTIL_UTF8_H
+#ifndef UTIL_TEXT_UTF8_H
+#define UTIL_TEXT_UTF8_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,13 +3,13 @@
  * Adds names to a recording, so that it can be read on machines without the programs and their
  * debug information.
  */
-#ifndef MODEL_BUNDLE_H
-#define MODEL_BUNDLE_H
+#ifndef MODEL_FRAMES_BUNDLE_H
+#define MODEL_FRAMES_BUNDLE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/names.h"
+#include "model/frames/names.h"
 #include "model/profile.h"
 #include "util/error.h"
 

@@ -5,7 +5,7 @@
  * Invariant: the buffer is always a prefix of a valid JSON document.
  */
 #include "base/checked.h"
-#include "util/json.h"
+#include "util/text/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "util/printable.h"
-#include "util/utf8.h"
+#include "util/text/printable.h"
+#include "util/text/utf8.h"
 
 struct json json_to(struct buffer *out, enum json_style style)
 {

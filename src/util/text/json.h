@@ -14,8 +14,8 @@
  * Strings may contain any bytes; those that are not UTF-8 become U+FFFD. A call out of order is a bug
  * and asserts; running out of memory, or nesting too deep, sets buffer.failed.
  */
-#ifndef UTIL_JSON_H
-#define UTIL_JSON_H
+#ifndef UTIL_TEXT_JSON_H
+#define UTIL_TEXT_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
  * first, and that range excludes overlong encodings, surrogates and values that are too large.
  * Pure.
  */
-#include "util/utf8.h"
+#include "util/text/utf8.h"
 
 struct lead {
 	uint8_t first, last; /* range of the first byte */

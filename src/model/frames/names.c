@@ -7,7 +7,7 @@
  * Frames are not cached here: the symbolizer caches what it found in a module, analysis/result/locations.h what a view made of a
  * frame. No frame is dropped: one without a name is shown by its address, a sentinel frame by its text.
  */
-#include "model/names.h"
+#include "model/frames/names.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "format/recording/rows.h"
-#include "model/fold.h"
-#include "model/languages.h"
+#include "model/frames/fold.h"
+#include "model/frames/languages.h"
 #include "symbols/names/name_store.h"
 #include "symbols/symbolizer.h"
 #include "util/cleanup.h"

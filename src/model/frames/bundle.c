@@ -8,7 +8,7 @@
  *
  * Invariant of the new rows: what format/recording/chunk_names.c requires of rows it reads.
  */
-#include "model/bundle.h"
+#include "model/frames/bundle.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
  * A comment has its own line, so that a value may contain anything. Values are not unquoted. The
  * caller defines the meaning of sections and keys.
  */
-#ifndef UTIL_INI_H
-#define UTIL_INI_H
+#ifndef UTIL_TEXT_INI_H
+#define UTIL_TEXT_INI_H
 
 #include <stddef.h>
 
