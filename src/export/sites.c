@@ -14,15 +14,15 @@
 #include "util/cleanup.h"
 #include "util/text/json.h"
 
-/* For a subset of threads, a number may be unknown: after cross-thread frees, or if live blocks were not counted. */
-enum needs { ALWAYS_KNOWN, UNKNOWN_IF_CROSS_THREAD, UNKNOWN_IF_LIVE_UNKNOWN };
+/* For a subset of threads, a number may be unknown: after remote frees, or if live blocks were not counted. */
+enum availability { ALWAYS_KNOWN, UNKNOWN_IF_REMOTE_FREES, UNKNOWN_IF_LIVE_UNKNOWN };
 
 #define NUMBER(member, variance) offsetof(struct site_numbers, member), VARIANCE_##variance
 
 /* The numbers of a site, named as in the view sites of report. */
 static const struct {
 	const char *name;
-	enum needs needs;
+	enum availability availability;
 	size_t offset;		 /* in struct site_numbers */
 	enum variance_rule rule; /* for its standard error */
 	bool is_cost;		 /* it is a cost of the selection instead */
@@ -37,12 +37,12 @@ static const struct {
 	{ "live_blocks", UNKNOWN_IF_LIVE_UNKNOWN, .is_cost = true, .cost = COST_BLOCKS },
 	{ "not_freed_bytes", UNKNOWN_IF_LIVE_UNKNOWN, NUMBER(live_bytes, LIVE_BYTES) },
 	{ "not_freed_blocks", UNKNOWN_IF_LIVE_UNKNOWN, NUMBER(live_blocks, LIVE_BLOCKS) },
-	{ "peak_bytes", UNKNOWN_IF_CROSS_THREAD, NUMBER(peak_bytes, PEAK_BYTES) },
-	{ "peak_blocks", UNKNOWN_IF_CROSS_THREAD, NUMBER(peak_blocks, PEAK_BLOCKS) },
+	{ "peak_bytes", UNKNOWN_IF_REMOTE_FREES, NUMBER(peak_bytes, PEAK_BYTES) },
+	{ "peak_blocks", UNKNOWN_IF_REMOTE_FREES, NUMBER(peak_blocks, PEAK_BLOCKS) },
 	{ "max_bytes", ALWAYS_KNOWN, NUMBER(max_bytes, BYTES) },
 	{ "temporary_calls", ALWAYS_KNOWN, NUMBER(temporary_calls, CALLS) },
 	{ "internal_fragmentation_bytes", ALWAYS_KNOWN, NUMBER(fragmentation_bytes, WASTE) },
-	{ "lifetime_ns", UNKNOWN_IF_CROSS_THREAD, .is_cost = true, .cost = COST_LIFETIME },
+	{ "lifetime_ns", UNKNOWN_IF_REMOTE_FREES, .is_cost = true, .cost = COST_LIFETIME },
 	{ "realloc_calls", ALWAYS_KNOWN, NUMBER(reallocs.calls, CALLS) },
 	{ "moved_calls", ALWAYS_KNOWN, NUMBER(reallocs.moved_calls, CALLS) },
 	{ "copied_bytes", ALWAYS_KNOWN, NUMBER(reallocs.moved_bytes, BYTES) },
@@ -69,10 +69,12 @@ static struct number number_at(const struct site *site, size_t column)
 	const struct site_numbers *n = &site->numbers;
 	const struct measures *m = &site->entry->m;
 	uint64_t duration_ns = site->selection->duration_ns, part;
-	enum needs needs = columns[column].needs;
-	struct number number = { .known = needs == UNKNOWN_IF_CROSS_THREAD   ? !n->passed
-					  : needs == UNKNOWN_IF_LIVE_UNKNOWN ? !n->live_unknown
-									     : true };
+	enum availability availability = columns[column].availability;
+	struct number number = { .known = availability == UNKNOWN_IF_REMOTE_FREES
+						  ? !n->has_remote_frees
+					  : availability == UNKNOWN_IF_LIVE_UNKNOWN
+						  ? !n->live_unknown
+						  : true };
 
 	if (columns[column].is_cost) {
 		number.value = cost_of(columns[column].cost, m, duration_ns);

@@ -12,56 +12,56 @@
 #include "base/compiler.h"
 #include "util/text/json.h"
 
-enum { QUESTIONS_MAX = 6 };
+enum { TYPES_MAX = 6 };
 
-struct question {
+struct sample_type {
 	const char *name;
 	enum cost_id cost;
 	enum moment_kind at; /* DEFAULT: the moment of the selection */
 };
 
-static int64_t value_of(const struct export_input *in, const struct question *q,
+static int64_t value_of(const struct export_input *in, const struct sample_type *type,
 			const struct entry *e)
 {
-	if (q->at == MOMENT_DEFAULT)
-		return cost_of(q->cost, &e->m, in->selection->duration_ns);
+	if (type->at == MOMENT_DEFAULT)
+		return cost_of(type->cost, &e->m, in->selection->duration_ns);
 	const struct site_numbers n = selection_numbers(in->selection, e);
 
-	return (int64_t)(q->at == MOMENT_PEAK ? n.peak_bytes : n.live_bytes);
+	return (int64_t)(type->at == MOMENT_PEAK ? n.peak_bytes : n.live_bytes);
 }
 
-static double variance_of(const struct export_input *in, const struct question *q,
+static double variance_of(const struct export_input *in, const struct sample_type *type,
 			  const struct entry *e)
 {
-	if (q->at == MOMENT_DEFAULT)
-		return cost_variance(q->cost, &e->m, in->selection->duration_ns);
+	if (type->at == MOMENT_DEFAULT)
+		return cost_variance(type->cost, &e->m, in->selection->duration_ns);
 	const struct site_numbers n = selection_numbers(in->selection, e);
 
-	return q->at == MOMENT_PEAK ? n.peak_bytes_variance : n.live_bytes_variance;
+	return type->at == MOMENT_PEAK ? n.peak_bytes_variance : n.live_bytes_variance;
 }
 
 /* "peak", with the standard error of the sum for estimates: "peak +-1.2 %". */
-static void write_name(const struct export_input *in, struct json *j, const struct question *q)
+static void write_name(const struct export_input *in, struct json *j,
+		       const struct sample_type *type)
 {
 	char name[128];
 	double sum = 0, variance = 0;
 
 	for (size_t i = 0; i < in->selection->count; i++) {
-		int64_t value = value_of(in, q, &in->selection->entries[i]);
+		int64_t value = value_of(in, type, &in->selection->entries[i]);
 
 		sum += value > 0 ? (double)value : 0;
-		variance += fabs(variance_of(in, q, &in->selection->entries[i]));
+		variance += fabs(variance_of(in, type, &in->selection->entries[i]));
 	}
-	snprintf(name, sizeof name, "%s", q->name);
+	snprintf(name, sizeof name, "%s", type->name);
 	if (variance > 0 && sum > 0)
-		snprintf(name, sizeof name, "%s \u00b1%.1f %%", q->name,
+		snprintf(name, sizeof name, "%s \u00b1%.1f %%", type->name,
 			 100 * sqrt(variance) / sum);
 	json_field_string(j, "name", name);
 }
 
 static int write_samples(const struct export_input *in, struct json *j,
-			 struct function_numbers *frames, const struct question *question,
-			 FILE *out)
+			 struct function_numbers *frames, const struct sample_type *type, FILE *out)
 {
 	struct stack_scratch scratch = { 0 };
 	struct location_chain stack;
@@ -72,7 +72,7 @@ static int write_samples(const struct export_input *in, struct json *j,
 	for (size_t i = 0; i < in->selection->count && status == 0; i++) {
 		const struct entry *e = &in->selection->entries[i];
 
-		if (value_of(in, question, e) <= 0)
+		if (value_of(in, type, e) <= 0)
 			continue;
 		status = entry_stack(in, e, &scratch, &stack);
 		json_array(j);
@@ -91,14 +91,14 @@ static int write_samples(const struct export_input *in, struct json *j,
 }
 
 static int64_t write_weights(const struct export_input *in, struct json *j,
-			     const struct question *question, FILE *out)
+			     const struct sample_type *type, FILE *out)
 {
 	int64_t sum = 0;
 
 	json_key(j, "weights");
 	json_array(j);
 	for (size_t i = 0; i < in->selection->count; i++) {
-		int64_t value = value_of(in, question, &in->selection->entries[i]);
+		int64_t value = value_of(in, type, &in->selection->entries[i]);
 
 		if (value <= 0)
 			continue;
@@ -130,27 +130,28 @@ static void write_frames(struct json *j, const struct function_numbers *frames, 
 	json_end_object(j);
 }
 
-/* The list of costs, and the index of the selected one. */
-static size_t choose(const struct selection *s, struct question *list, size_t *ret_asked)
+/* Lists the costs to export; *ret_selected: the index of the selected one. */
+static size_t list_types(const struct selection *s, struct sample_type *types, size_t *ret_selected)
 {
-	const struct question all[] = {
+	const struct sample_type all[] = {
 		{ "peak", COST_LIVE, MOMENT_PEAK },
 		{ "not freed at exit", COST_LIVE, MOMENT_END },
 		{ "total", COST_TOTAL, MOMENT_DEFAULT },
 		{ "calls", COST_CALLS, MOMENT_DEFAULT },
 		{ "temporary", COST_TEMPORARY, MOMENT_DEFAULT },
 	};
-	size_t begin = s->passed; /* the peak is unknown for these threads */
+	size_t begin = s->has_remote_frees; /* the peak is unknown for these threads */
 	size_t count = ARRAY_SIZE(all) - begin;
 
-	memcpy(list, all + begin, count * sizeof *all);
-	*ret_asked = count;
+	memcpy(types, all + begin, count * sizeof *all);
+	*ret_selected = count;
 	for (size_t i = 0; i < count; i++)
-		if (list[i].cost == s->cost && list[i].at == s->asked.kind && !s->change)
-			*ret_asked = i;
-	if (*ret_asked == count)
-		list[count++] = (struct question){ s->cost == COST_LIVE ? s->moment : s->cost_word,
-						   s->cost, MOMENT_DEFAULT };
+		if (types[i].cost == s->cost && types[i].at == s->asked.kind && !s->change)
+			*ret_selected = i;
+	if (*ret_selected == count)
+		types[count++] =
+			(struct sample_type){ s->cost == COST_LIVE ? s->moment : s->cost_word,
+					      s->cost, MOMENT_DEFAULT };
 	return count;
 }
 
@@ -161,26 +162,26 @@ static const char *unit_of(enum cost_id cost)
 	return strcmp(word, "count") == 0 ? "none" : word;
 }
 
-static int write_questions(const struct export_input *in, struct json *j,
-			   struct function_numbers *frames, FILE *out)
+static int write_profiles(const struct export_input *in, struct json *j,
+			  struct function_numbers *frames, FILE *out)
 {
-	struct question questions[QUESTIONS_MAX];
-	size_t asked, count = choose(in->selection, questions, &asked);
+	struct sample_type types[TYPES_MAX];
+	size_t selected, count = list_types(in->selection, types, &selected);
 	int status = 0;
 
-	json_field_u64(j, "activeProfileIndex", asked);
+	json_field_u64(j, "activeProfileIndex", selected);
 	json_key(j, "profiles");
 	json_array(j);
 	for (size_t i = 0; i < count && status == 0; i++) {
-		const struct question *q = &questions[i];
+		const struct sample_type *type = &types[i];
 
 		json_object(j);
 		json_field_string(j, "type", "sampled");
-		write_name(in, j, q);
-		json_field_string(j, "unit", unit_of(q->cost));
+		write_name(in, j, type);
+		json_field_string(j, "unit", unit_of(type->cost));
 		json_field_u64(j, "startValue", 0);
-		status = write_samples(in, j, frames, q, out);
-		json_field_i64(j, "endValue", write_weights(in, j, q, out));
+		status = write_samples(in, j, frames, type, out);
+		json_field_i64(j, "endValue", write_weights(in, j, type, out));
 		json_end_object(j);
 	}
 	json_end_array(j);
@@ -197,7 +198,7 @@ int export_speedscope(const struct export_input *in, FILE *out, struct error *er
 	json_field_string(&j, "$schema", "https://www.speedscope.app/file-format-schema.json");
 	json_field_string(&j, "name", in->profile->command);
 	json_field_string(&j, "exporter", "heapgauge");
-	int status = write_questions(in, &j, &frames, out);
+	int status = write_profiles(in, &j, &frames, out);
 
 	write_frames(&j, &frames, out);
 	json_end_object(&j);

@@ -200,7 +200,7 @@ struct estimate_words estimate_words(const struct export_input *in)
 
 int export_wants_peak(const struct export_input *in, struct error *error)
 {
-	if (!in->selection->passed)
+	if (!in->selection->has_remote_frees)
 		return 0;
 	return error_set(error,
 			 "the format needs what these threads held at the peak, which is not "

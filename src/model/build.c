@@ -294,7 +294,7 @@ static const char *mode_of(const struct profile_process *p, uint32_t at_end)
 		if (site->kind != PROFILE_HEAP || !site->has_exact || mark == MARK_OTHER)
 			continue;
 		exact = true;
-		has_stacks |= mark != MARK_NO_STACK;
+		has_stacks |= mark != MARK_STACK_OFF;
 	}
 	if (p->interval)
 		return exact ? "mixed" : "sampled";

@@ -86,7 +86,7 @@ void estimates_add(struct site_numbers *sum, const struct site_numbers *n)
 	sum->peak_blocks = saturating_add(sum->peak_blocks, n->peak_blocks);
 	sum->peak_bytes = saturating_add(sum->peak_bytes, n->peak_bytes);
 	sum->samples = saturating_add(sum->samples, n->samples);
-	sum->passed |= n->passed;
+	sum->has_remote_frees |= n->has_remote_frees;
 	sum->live_unknown |= n->live_unknown;
 	sum->calls_variance += n->calls_variance;
 	sum->bytes_variance += n->bytes_variance;

@@ -49,8 +49,8 @@ static enum profile_mark mark_of(uint64_t offset)
 		return MARK_STOPPED;
 	case LIVE_FRAME_OTHER:
 		return MARK_OTHER;
-	case LIVE_FRAME_NO_STACK:
-		return MARK_NO_STACK;
+	case LIVE_FRAME_STACK_OFF:
+		return MARK_STACK_OFF;
 	default:
 		return MARK_NONE; /* an address outside of any module */
 	}

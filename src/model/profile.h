@@ -53,9 +53,9 @@ struct site_numbers {
 	uint64_t samples;
 	double calls_variance, bytes_variance, live_blocks_variance, live_bytes_variance;
 	double peak_blocks_variance, peak_bytes_variance; /* of others: model/estimates.h */
-	/* Set for a subset of threads that freed blocks of other threads or vice versa: the peak, lifetimes and
+	/* Set for a subset of threads that freed blocks of other threads or vice versa (remote frees): the peak, lifetimes and
 	 * live_fragmentation_bytes are unknown, max_bytes is a bound, and live numbers come from the block map: */
-	bool passed;
+	bool has_remote_frees;
 	bool live_unknown; /* ... unless it is incomplete: live_* and frees are unknown too */
 };
 
@@ -83,11 +83,11 @@ struct profile_bars {
 /* Sentinel frames, which have no address. */
 enum profile_mark {
 	MARK_NONE,
-	MARK_CUT,      /* deeper than the limit: outer frames are folded */
-	MARK_STOPPED,  /* no unwind information: unwinding stopped here */
-	MARK_OTHER,    /* the stack was not kept: memory budget, or lock timeout */
-	MARK_NO_STACK, /* not recorded: mode or size limit */
-	MARK_DAMAGED,  /* the recording refers to a frame that it lacks */
+	MARK_CUT,     /* deeper than the limit: the outer frames were dropped */
+	MARK_STOPPED, /* unwinding stopped here: no unwind information, or unreadable stack memory */
+	MARK_OTHER,   /* the stack was not kept: memory budget, or lock timeout */
+	MARK_STACK_OFF, /* no stack was to be recorded: mode or size limit */
+	MARK_DAMAGED,	/* the recording refers to a frame that it lacks */
 	MARK_COUNT,
 };
 
@@ -203,7 +203,7 @@ struct profile_process {
 	const uint32_t *counters_of; /* site id -> first in counters_order; one more at the end */
 	const uint32_t *counters_order; /* grouped by site, then by the site of the rows */
 	const struct counters_live *counters_live; /* by row: model/threads.c */
-	const uint8_t *passed;			   /* by slot: a bit per kind */
+	const uint8_t *remote_free_kinds;	   /* by slot: a bit per kind */
 };
 
 struct profile {

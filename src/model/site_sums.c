@@ -74,7 +74,7 @@ static void add_samples(struct site_numbers *n, const struct live_samples *s)
 {
 	const double unit = 1 << LIVE_VARIANCE_SHIFT;
 
-	n->samples = saturating_add(n->samples, s->taken);
+	n->samples = saturating_add(n->samples, s->count);
 	n->calls_variance += (double)s->calls_variance / unit;
 	n->bytes_variance += (double)s->bytes_variance * unit;
 	n->live_blocks_variance += ((double)s->calls_variance - (double)s->frees_variance) / unit;
@@ -188,7 +188,7 @@ static struct site_numbers sum_counters(const struct profile_process *p, struct 
 static void recount(const struct profile_process *p, struct part part, enum profile_kind kind,
 		    struct choice choice, struct site_numbers *n)
 {
-	n->passed = true;
+	n->has_remote_frees = true;
 	n->live_blocks = n->live_bytes = 0;
 	for (uint32_t i = part.from; i < part.to; i++) {
 		const struct counters_live *live = &p->counters_live[p->counters_order[i]];
@@ -229,7 +229,7 @@ static void add_part(const struct profile_process *p, enum profile_kind kind,
 static struct site_numbers sum_parts(const struct profile_process *p, site_id site,
 				     enum profile_kind kind, struct choice choice, bool closed)
 {
-	struct site_numbers sum = { .max_exact = closed, .passed = !closed };
+	struct site_numbers sum = { .max_exact = closed, .has_remote_frees = !closed };
 	uint32_t end = p->counters_of[site.v + 1];
 	size_t parts = 0;
 

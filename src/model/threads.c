@@ -82,7 +82,7 @@ struct profile_counters profile_counters(const struct profile_process *p, site_i
 	const struct site_counters_row *c =
 		&p->rows->site_counters[p->counters_order[p->counters_of[site.v] + index]];
 	enum profile_kind kind = kind_of(p, site);
-	bool closed = !(p->passed[c->slot] >> kind & 1);
+	bool closed = !(p->remote_free_kinds[c->slot] >> kind & 1);
 
 	return (struct profile_counters){ .slot = c->slot,
 					  .frees_made = c->frees,
@@ -129,29 +129,29 @@ struct site_numbers *profile_slot_sums(const struct profile_process *p, struct a
 }
 
 /* Finds the slots with remote frees, as owner or freer, by kind. */
-static int find_passed(struct profile_process *p, struct arena *arena)
+static int find_remote_free_kinds(struct profile_process *p, struct arena *arena)
 {
 	const struct process_rows *rows = p->rows;
 	size_t count = profile_slot_count(p);
-	uint8_t *passed = ARENA_ARRAY(arena, uint8_t, count + 1);
+	uint8_t *remote_free_kinds = ARENA_ARRAY(arena, uint8_t, count + 1);
 	uint8_t of_unknown = 0;
 
-	if (!passed)
+	if (!remote_free_kinds)
 		return -1;
 	for (size_t i = 0; i < rows->remote_frees_count; i++) {
 		const struct remote_frees_row *f = &rows->remote_frees[i];
 		uint8_t bit = f->blocks || f->bytes ? (uint8_t)(1u << f->kind) : 0;
 
 		if (f->freer < count)
-			passed[f->freer] |= bit;
+			remote_free_kinds[f->freer] |= bit;
 		if (f->owner < count)
-			passed[f->owner] |= bit;
+			remote_free_kinds[f->owner] |= bit;
 		else
 			of_unknown |= bit;
 	}
 	for (size_t i = 0; i < count; i++)
-		passed[i] |= of_unknown;
-	p->passed = passed;
+		remote_free_kinds[i] |= of_unknown;
+	p->remote_free_kinds = remote_free_kinds;
 	return 0;
 }
 
@@ -163,7 +163,7 @@ int threads_build(struct profile_process *p, struct arena *arena)
 	struct counters_live *live =
 		ARENA_ARRAY(arena, struct counters_live, rows->site_counters_count + 1);
 
-	if (!live || find_passed(p, arena) < 0)
+	if (!live || find_remote_free_kinds(p, arena) < 0)
 		return -1;
 	for (size_t i = 0; i < rows->age_count; i++) {
 		struct counters_live *counters = &live[rows->ages[i].counters];

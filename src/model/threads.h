@@ -57,7 +57,7 @@ struct site_numbers profile_slots_numbers(const struct profile_process *process,
  * arena. NULL if out of memory. */
 struct site_numbers *profile_slot_sums(const struct profile_process *process, struct arena *arena);
 
-/* For build.c: sets counters_live and passed of the process. -1 if out of memory. */
+/* For build.c: sets counters_live and remote_free_kinds of the process. -1 if out of memory. */
 int threads_build(struct profile_process *process, struct arena *arena);
 
 /* The bars of one slot's counters: exact sizes or size classes, and lifetimes. */

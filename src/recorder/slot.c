@@ -247,25 +247,27 @@ COLD struct slot *slot_acquire(void)
 	return slot;
 }
 
-bool slot_reserve(struct slot *slot, bool must)
+bool slot_reserve(struct slot *slot, bool use_reserve)
 {
 	uint64_t used = memory_used(LIVE_SITE_COUNTERS);
-	struct table larger = table_larger(&slot->site_counters, 1,
-					   must ? memory_scratch : memory_scratch_above_reserve);
+	struct table larger =
+		table_larger(&slot->site_counters, 1,
+			     use_reserve ? memory_scratch : memory_scratch_above_reserve);
 
 	if (larger.entry != NULL)
 		table_move(&slot->site_counters, larger);
 	return !table_is_full(&slot->site_counters) && used >> LIVE_SMALL_COUNTERS_BITS == 0 &&
-	       (must ? memory_open : memory_open_above_reserve)(
+	       (use_reserve ? memory_open : memory_open_above_reserve)(
 		       LIVE_SITE_COUNTERS, (used + 1) * sizeof(struct live_site_counters));
 }
 
 COLD uint32_t slot_counters(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
-			    bool must)
+			    bool use_reserve)
 {
-	uint64_t id = slot_reserve(slot, must) ? memory_append(LIVE_SITE_COUNTERS, 1,
-							       sizeof(struct live_site_counters))
-					       : UINT64_MAX;
+	uint64_t id =
+		slot_reserve(slot, use_reserve)
+			? memory_append(LIVE_SITE_COUNTERS, 1, sizeof(struct live_site_counters))
+			: UINT64_MAX;
 
 	if (id >> LIVE_SMALL_COUNTERS_BITS != 0) {
 		health_add(HEALTH_unsited_calls);

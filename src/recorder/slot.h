@@ -37,8 +37,8 @@ struct slot {
 	uint32_t thread; /* thread number of its site counters: live_thread.counted_as */
 	uint32_t counters_of_other[LIVE_KINDS]; /* this slot's counters of LIVE_SITE_OTHER_* */
 	struct live_slot *live;
-	int64_t floor, ceiling; /* live bytes at which to report; others set them: account.h */
-	int64_t reported;	/* its live bytes in the total; others write it too: account.c */
+	int64_t floor, ceiling; /* live bytes at which to publish; others set them: account.h */
+	int64_t published;	/* its live bytes in the total; others write it too: account.c */
 	struct slot *next;	/* account.c */
 	uint64_t last_calls;	/* the countdown's calls at the last sample */
 	uint32_t last_weight;	/* of the last sample */
@@ -109,12 +109,12 @@ void slot_reset(void);
 struct slot *slot_acquire(void);
 
 /* Reserves memory for one more site's counters, so that slot_counters fails only if another slot is faster. Stays above the
- * memory reserve, unless `must`. */
-bool slot_reserve(struct slot *slot, bool must);
+ * memory reserve, unless `use_reserve`. */
+bool slot_reserve(struct slot *slot, bool use_reserve);
 
 /* Allocates the slot's counters of a site. Never 0: falls back to those of [other]. */
 uint32_t slot_counters(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
-		       bool must);
+		       bool use_reserve);
 
 /* Counts a remote free: the slot's thread frees blocks that `owner` allocated. */
 void slot_freed_for(struct slot *slot, const struct live_site_counters *owner, uint64_t blocks,

@@ -11,7 +11,7 @@ enum {
 	BAR_COLUMNS = 40, /* if the screen width is unknown */
 	BAR_COLUMNS_MIN = 10,
 	BAR_COLUMNS_MAX = 60,
-	BESIDE_COLUMNS = 60, /* reserved for the other columns */
+	RESERVED_COLUMNS = 60, /* reserved for the other columns */
 	SERIES_COLUMNS = 32,
 };
 
@@ -19,9 +19,9 @@ size_t bar_columns(const struct render_options *o)
 {
 	if (!o->columns)
 		return BAR_COLUMNS;
-	if (o->columns < BESIDE_COLUMNS + BAR_COLUMNS_MIN)
+	if (o->columns < RESERVED_COLUMNS + BAR_COLUMNS_MIN)
 		return BAR_COLUMNS_MIN;
-	return MIN(o->columns - BESIDE_COLUMNS, (size_t)BAR_COLUMNS_MAX);
+	return MIN(o->columns - RESERVED_COLUMNS, (size_t)BAR_COLUMNS_MAX);
 }
 
 void bar_append(struct buffer *out, struct result_share share, const struct render_options *o)
@@ -43,7 +43,7 @@ void bar_append(struct buffer *out, struct result_share share, const struct rend
 }
 
 /* The maximum of the numbers that fall into one column. */
-static int64_t most_of(struct result_numbers series, size_t column, size_t columns)
+static int64_t column_max(struct result_numbers series, size_t column, size_t columns)
 {
 	size_t from = series.count * column / columns;
 	size_t to = MAX(series.count * (column + 1) / columns, from + 1);
@@ -64,7 +64,7 @@ void series_append(struct buffer *out, struct result_numbers series, const struc
 	for (size_t i = 0; i < series.count; i++)
 		highest = MAX(highest, series.at[i]);
 	for (size_t i = 0; i < columns && highest > 0; i++) {
-		int64_t most = most_of(series, i, columns);
+		int64_t most = column_max(series, i, columns);
 		size_t step = (size_t)((double)most / (double)highest * 8 + 0.5);
 
 		step = most > 0 ? MAX(step, (size_t)1) : 0;

@@ -130,54 +130,56 @@ static void put(const struct screen *s, size_t row, const char *text, attr_t loo
 	attrset(A_NORMAL);
 }
 
-static void put_pane_title(const struct screen *s, const struct looking *l, const struct picture *p)
+static void put_pane_title(const struct screen *s, const struct ui_state *ui,
+			   const struct screen_text *p)
 {
-	const struct question *q = &l->question;
+	const struct view_state *state = &ui->current;
 	size_t page = screen_page(s), lines = p ? p->line_count : 0;
 	char text[LINE_MAX_], place[64] = "";
 	int length;
 
 	if (lines > page)
-		snprintf(place, sizeof place, "%zu-%zu of %zu ", l->first_line + 1,
-			 MIN(l->first_line + page, lines), lines);
-	length = snprintf(text, sizeof text, " %s%s%s%s%s%s", top_views[q->view].name,
-			  top_views[q->view].ordered ? "  by " : "",
-			  top_views[q->view].ordered ? top_orders[q->order].name : "",
-			  q->filter[0] ? "  only /" : "", q->filter, q->filter[0] ? "/" : "");
+		snprintf(place, sizeof place, "%zu-%zu of %zu ", ui->first_line + 1,
+			 MIN(ui->first_line + page, lines), lines);
+	length = snprintf(text, sizeof text, " %s%s%s%s%s%s", top_views[state->view].name,
+			  top_views[state->view].ordered ? "  by " : "",
+			  top_views[state->view].ordered ? top_orders[state->order].name : "",
+			  state->filter[0] ? "  only /" : "", state->filter,
+			  state->filter[0] ? "/" : "");
 	if (length > 0 && s->columns > (size_t)length + strlen(place) && s->columns < sizeof text)
 		snprintf(text + length, sizeof text - (size_t)length, "%*s",
 			 (int)(s->columns - (size_t)length), place);
 	put(s, PANE_TITLE_ROW, text, A_REVERSE);
 }
 
-static bool is_chosen(const struct looking *l, const struct picture *p, size_t line)
+static bool is_chosen(const struct ui_state *ui, const struct screen_text *p, size_t line)
 {
-	return l->question.view == VIEW_PROCESSES && l->cursor < p->process_count &&
-	       p->process_lines[l->cursor] == line;
+	return ui->current.view == VIEW_PROCESSES && ui->cursor < p->process_count &&
+	       p->process_lines[ui->cursor] == line;
 }
 
-static void put_pane(const struct screen *s, const struct looking *l, const struct picture *p)
+static void put_pane(const struct screen *s, const struct ui_state *ui, const struct screen_text *p)
 {
 	size_t page = screen_page(s);
 
-	for (size_t i = 0; i < page && l->first_line + i < p->line_count; i++) {
-		size_t line = l->first_line + i;
+	for (size_t i = 0; i < page && ui->first_line + i < p->line_count; i++) {
+		size_t line = ui->first_line + i;
 
-		put(s, PANE_ROW + i, p->lines[line], is_chosen(l, p, line) ? A_REVERSE : A_NORMAL);
+		put(s, PANE_ROW + i, p->lines[line], is_chosen(ui, p, line) ? A_REVERSE : A_NORMAL);
 	}
 }
 
-static void put_foot(const struct screen *s, const struct looking *l, const struct picture *p)
+static void put_foot(const struct screen *s, const struct ui_state *ui, const struct screen_text *p)
 {
 	char text[LINE_MAX_];
 
-	if (l->typing) {
-		snprintf(text, sizeof text, "filter by function or file (regex): %s_", l->typed);
+	if (ui->typing) {
+		snprintf(text, sizeof text, "filter by function or file (regex): %s_", ui->typed);
 		put(s, s->rows - 1, text, A_BOLD);
 	} else if (p && p->problem) {
 		snprintf(text, sizeof text, "! %s", p->problem);
 		put(s, s->rows - 1, text, A_BOLD);
-	} else if (l->question.view == VIEW_PROCESSES) {
+	} else if (ui->current.view == VIEW_PROCESSES) {
 		put(s, s->rows - 1, "Enter open   Up Down select   ? help   q quit", A_DIM);
 	} else {
 		put(s, s->rows - 1,
@@ -220,25 +222,25 @@ static void put_help(const struct screen *s)
 	put(s, s->rows - 1, "press any key to return", A_DIM);
 }
 
-void screen_draw(const struct screen *s, const struct looking *l, const struct picture *p)
+void screen_draw(const struct screen *s, const struct ui_state *ui, const struct screen_text *p)
 {
 	char text[LINE_MAX_];
 
 	erase();
-	if (l->help) {
+	if (ui->help) {
 		put_help(s);
 		refresh();
 		return;
 	}
-	snprintf(text, sizeof text, " heapgauge top%s  %s", l->question.paused ? "  PAUSED" : "",
+	snprintf(text, sizeof text, " heapgauge top%s  %s", ui->current.paused ? "  PAUSED" : "",
 		 p && p->title ? p->title : "");
 	put(s, TITLE_ROW, text, A_REVERSE);
 	for (size_t i = 0; p && i < TOTALS_LINES; i++)
 		if (p->head[i])
 			put(s, HEAD_ROW + i, p->head[i], A_NORMAL);
-	put_pane_title(s, l, p);
+	put_pane_title(s, ui, p);
 	if (p)
-		put_pane(s, l, p);
-	put_foot(s, l, p);
+		put_pane(s, ui, p);
+	put_foot(s, ui, p);
 	refresh();
 }

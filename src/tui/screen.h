@@ -3,8 +3,8 @@
 #ifndef TUI_SCREEN_H
 #define TUI_SCREEN_H
 
-#include "tui/question.h"
-#include "tui/reader.h"
+#include "tui/view_state.h"
+#include "tui/top_worker.h"
 
 struct screen {
 	unsigned rows, columns;
@@ -23,8 +23,8 @@ int screen_key(void);
 /* Returns how many lines of the pane fit. */
 size_t screen_page(const struct screen *screen);
 
-/* picture NULL: none yet. */
-void screen_draw(const struct screen *screen, const struct looking *looking,
-		 const struct picture *picture);
+/* text NULL: none yet. */
+void screen_draw(const struct screen *screen, const struct ui_state *ui,
+		 const struct screen_text *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The main loop: handles keys and new pictures. It blocks only in poll, so that q and Ctrl-C always work.
+ * The main loop: handles keys and new texts of the worker. It blocks only in poll, so that q and Ctrl-C always work.
  *
  * Signals: SIGINT, SIGTERM and SIGHUP end it like q, with the terminal restored. Only one instance per process.
  */
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "tui/question.h"
-#include "tui/reader.h"
+#include "tui/view_state.h"
+#include "tui/top_worker.h"
 #include "tui/screen.h"
 
 static volatile sig_atomic_t asked_to_end;
@@ -57,7 +57,7 @@ static void signals_give_back(const struct signals *signals)
 }
 
 /* Handles all pending keys. */
-static void press_keys(struct looking *l, struct screen *screen, const struct picture *p)
+static void press_keys(struct ui_state *ui, struct screen *screen, const struct screen_text *p)
 {
 	const struct shown shown = { .lines = p ? p->line_count : 0,
 				     .page = screen_page(screen),
@@ -65,46 +65,48 @@ static void press_keys(struct looking *l, struct screen *screen, const struct pi
 				     .process_count = p ? p->process_count : 0 };
 	int key;
 
-	while (!l->quit && (key = screen_key()) >= 0)
-		looking_press(l, key, &shown);
+	while (!ui->quit && (key = screen_key()) >= 0)
+		ui_handle_key(ui, key, &shown);
 	screen_measure(screen);
-	if (l->question.columns != screen->columns) {
-		l->question.columns = screen->columns;
-		l->question.serial++;
+	if (ui->current.columns != screen->columns) {
+		ui->current.columns = screen->columns;
+		ui->current.serial++;
 	}
 }
 
 /* Keeps the cursor on its process: the list changes between looking at it and pressing Enter. */
-static void follow_process(struct looking *l, const struct picture *before, const struct picture *p)
+static void follow_process(struct ui_state *ui, const struct screen_text *before,
+			   const struct screen_text *p)
 {
-	pid_t pid = before && l->cursor < before->process_count ? before->processes[l->cursor] : 0;
+	pid_t pid =
+		before && ui->cursor < before->process_count ? before->processes[ui->cursor] : 0;
 
 	for (size_t i = 0; pid && i < p->process_count; i++)
 		if (p->processes[i] == pid)
-			l->cursor = i;
+			ui->cursor = i;
 	if (p->process_count)
-		l->cursor = MIN(l->cursor, p->process_count - 1);
+		ui->cursor = MIN(ui->cursor, p->process_count - 1);
 }
 
-/* Scrolls back if the new picture is too short for the current position. */
-static void keep_inside(struct looking *l, const struct picture *p, size_t page)
+/* Scrolls back if the new text is too short for the current position. */
+static void keep_inside(struct ui_state *ui, const struct screen_text *p, size_t page)
 {
 	size_t last = p->line_count > page ? p->line_count - page : 0;
 
-	l->first_line = MIN(l->first_line, last);
+	ui->first_line = MIN(ui->first_line, last);
 }
 
-static void loop(struct looking *l, struct screen *screen, struct reader *reader,
+static void loop(struct ui_state *ui, struct screen *screen, struct top_worker *worker,
 		 const sigset_t *waiting)
 {
-	struct picture *picture = NULL;
+	struct screen_text *text = NULL;
 
-	while (!l->quit && !asked_to_end) {
+	while (!ui->quit && !asked_to_end) {
 		struct pollfd polls[] = { { .fd = STDIN_FILENO, .events = POLLIN },
-					  { .fd = reader_fd(reader), .events = POLLIN } };
-		uint64_t serial = l->question.serial;
+					  { .fd = top_worker_fd(worker), .events = POLLIN } };
+		uint64_t serial = ui->current.serial;
 
-		screen_draw(screen, l, picture);
+		screen_draw(screen, ui, text);
 		int ready = ppoll(polls, ARRAY_SIZE(polls), NULL, waiting);
 
 		if (ready < 0) {
@@ -114,21 +116,21 @@ static void loop(struct looking *l, struct screen *screen, struct reader *reader
 		}
 		if (polls[0].revents & (POLLHUP | POLLERR | POLLNVAL))
 			break;
-		press_keys(l, screen, picture);
-		if (l->question.serial != serial)
-			reader_ask(reader, &l->question);
+		press_keys(ui, screen, text);
+		if (ui->current.serial != serial)
+			top_worker_set_state(worker, &ui->current);
 		if (polls[1].revents & POLLIN) {
-			struct picture *newer = reader_take(reader);
+			struct screen_text *newer = top_worker_take(worker);
 
 			if (newer) {
-				follow_process(l, picture, newer);
-				keep_inside(l, newer, screen_page(screen));
-				picture_free(picture);
-				picture = newer;
+				follow_process(ui, text, newer);
+				keep_inside(ui, newer, screen_page(screen));
+				screen_text_free(text);
+				text = newer;
 			}
 		}
 	}
-	picture_free(picture);
+	screen_text_free(text);
 }
 
 static size_t find_order(const char *name)
@@ -141,29 +143,29 @@ static size_t find_order(const char *name)
 
 int top_run(const struct top_options *options, struct error *error)
 {
-	struct looking looking = { .question = { .view = options->pid ? VIEW_SITES : VIEW_PROCESSES,
-						 .order = find_order(options->order),
-						 .exact_bytes = options->exact_bytes,
-						 .interval_ns = options->interval_ns } };
+	struct ui_state ui = { .current = { .view = options->pid ? VIEW_SITES : VIEW_PROCESSES,
+					    .order = find_order(options->order),
+					    .exact_bytes = options->exact_bytes,
+					    .interval_ns = options->interval_ns } };
 	struct signals signals;
 	struct screen screen;
-	struct reader *reader;
+	struct top_worker *worker;
 
-	question_process(&looking.question, options->pid);
+	view_state_set_process(&ui.current, options->pid);
 	if (options->filter)
-		strncpy(looking.question.filter, options->filter, QUESTION_TEXT - 1);
+		strncpy(ui.current.filter, options->filter, FILTER_SIZE - 1);
 	signals_take(&signals);
 	if (screen_open(&screen, error) < 0) {
 		signals_give_back(&signals);
 		return -1;
 	}
-	looking.question.utf8 = screen.utf8;
-	looking.question.columns = screen.columns;
-	reader = reader_new(&options->source, &looking.question, error);
-	if (reader)
-		loop(&looking, &screen, reader, &signals.before);
+	ui.current.utf8 = screen.utf8;
+	ui.current.columns = screen.columns;
+	worker = top_worker_new(&options->source, &ui.current, error);
+	if (worker)
+		loop(&ui, &screen, worker, &signals.before);
 	screen_close();
-	reader_free(reader);
+	top_worker_free(worker);
 	signals_give_back(&signals);
-	return reader ? 0 : -1;
+	return worker ? 0 : -1;
 }

@@ -54,12 +54,12 @@ def test_layers_finds_a_relative_include(tree):
     assert 'write "error.h" as "folder/file.h"' in only_finding(tree.check("check-layers"))
 
 
-ROOMS = "model/low:\nmodel/high: low\nutil/plain/*.h:\n"
+SUBFOLDERS = "model/low:\nmodel/high: low\nutil/plain/*.h:\n"
 
 
-def test_layers_orders_rooms(tree):
+def test_layers_orders_subfolders(tree):
     layered(tree)
-    tree.write("src/LAYERS", LAYERS + ROOMS)
+    tree.write("src/LAYERS", LAYERS + SUBFOLDERS)
     tree.write("src/model/low/a.h", "")
     tree.write("src/model/high/b.h", '#include "model/low/a.h"\n#include "model/model.h"\n')
     tree.write("src/util/plain/c.h", '#include "util/error.h"\n')
@@ -69,9 +69,9 @@ def test_layers_orders_rooms(tree):
     assert only_finding(tree.check("check-layers")) == "src/model/low/a.h:1: model/low may not include model/high/b.h"
 
 
-def test_layers_orders_headers_of_rooms(tree):
+def test_layers_orders_headers_of_subfolders(tree):
     layered(tree)
-    tree.write("src/LAYERS", LAYERS + ROOMS)
+    tree.write("src/LAYERS", LAYERS + SUBFOLDERS)
     tree.write("src/util/plain/c.h", '#include "util/other/d.h"\n')
     assert only_finding(tree.check("check-layers")) == "src/util/plain/c.h:1: util/plain may not include util/other/d.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/internals names files and functions; all of them exist, and the index lists every page."""
+"""docs/internals names files and functions: all exist, each function in a file that its page names. The index lists every page."""
 
 import functools
 import re
@@ -17,9 +17,15 @@ DEFINED = re.compile(r"^(?:#define |def |[A-Za-z_][^;=/#\n]*?[ *])(\w+)\(", re.M
 
 
 @functools.cache
-def defined():
-    files = [p for folder in ("src", "include", "tests") for p in (ROOT / folder).rglob("*") if p.suffix in {".c", ".h", ".py"}]
-    return {name for file in files for name in DEFINED.findall(file.read_text())}
+def defined_in(file):
+    return set(DEFINED.findall(file.read_text())) if file.suffix in {".c", ".h", ".py"} else set()
+
+
+def files_named(text):
+    """The files that a page names; of a folder, all that lie in it."""
+    for path in PATH.findall(text):
+        for found in ROOT.glob(path):
+            yield from (file for file in ([found] if found.is_file() else found.iterdir()) if file.is_file())
 
 
 @functools.cache
@@ -32,7 +38,8 @@ def missing(text):
     """What a page names and is not there; <name> stands for one that is yet to be."""
     text = re.sub(r"[^\s`]*<\w+>[^\s`]*", "", text)
     paths = [path for path in PATH.findall(text) if not (list(ROOT.glob(path)) if "*" in path else (ROOT / path).exists())]
-    functions = [f"{name}()" for name in FUNCTION.findall(text) if name not in defined()]
+    defined = set().union(*map(defined_in, files_named(text)))
+    functions = [f"{name}()" for name in FUNCTION.findall(text) if name not in defined]
     return paths + functions + [name for name in CONSTANT.findall(text) if name not in constants()]
 
 
@@ -42,8 +49,12 @@ def test_what_a_page_names_exists(page):
 
 
 def test_what_does_not_exist_is_found():
-    text = "`walk_stack()` in `src/recorder/README.md`; `no_such_function()` in `src/recorder/no_such.c`, `NO_SUCH_NAME`, `RULE_STOP`"
+    text = "`walk_stack()` in `src/recorder/unwind/walk.c`; `no_such_function()` in `src/recorder/no_such.c`, `NO_SUCH_NAME`, `RULE_STOP`"
     assert missing(text) == ["src/recorder/no_such.c", "no_such_function()", "NO_SUCH_NAME"]
+
+
+def test_a_function_of_a_file_that_the_page_does_not_name_is_found():
+    assert missing("`walk_stack()` in `src/recorder/counters/account.c`") == ["walk_stack()"]
 
 
 def test_there_are_pages_that_name_something():

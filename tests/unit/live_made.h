@@ -108,7 +108,7 @@ static inline void made_start(struct made *made, struct live_header *head)
 	made_append(made, LIVE_SITE_COUNTERS, 1);
 	made_append(made, LIVE_POOL, 1);
 	made_append(made, LIVE_SITES, 1);
-	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_NO_STACK; mark++)
+	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_STACK_OFF; mark++)
 		made_node(made, 0, made_frame(made, live_frame_pack(0, mark, 0)));
 	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_HEAP);
 	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_MMAP);

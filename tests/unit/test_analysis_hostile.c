@@ -42,7 +42,7 @@ static void wild_site_counters(struct process_rows *rows, uint64_t *random)
 		WILD(c->reallocs.grown_calls);
 		WILD(c->reallocs.old_bytes);
 		WILD(c->reallocs.new_bytes);
-		WILD(c->samples.taken);
+		WILD(c->samples.count);
 		WILD(c->samples.calls_variance);
 		WILD(c->samples.frees_variance);
 		WILD(c->samples.bytes_variance);

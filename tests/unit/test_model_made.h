@@ -157,8 +157,8 @@ static inline struct recording mixed_recording(uint64_t first, uint64_t second)
 	for (size_t i = 0; i < rows->site_counters_count; i++)
 		if (rows->sites[rows->site_counters[i].site].interval)
 			rows->site_counters[i].samples = (struct live_samples){
-				.taken = 4,
-				.given = 1,
+				.count = 4,
+				.freed_count = 1,
 				.calls_variance = 40 << LIVE_VARIANCE_SHIFT,
 				.frees_variance = 10 << LIVE_VARIANCE_SHIFT,
 				.bytes_variance = 100,

@@ -55,7 +55,7 @@ static void random_rows(struct process_rows *rows, uint64_t *seed)
 		rows->ages[i] = (struct age_row){ i, 3, c->calls - c->frees, 0 };
 		if (rows->sites[c->site].interval)
 			c->samples = (struct live_samples){
-				.taken = 1 + unit_random(seed) % c->calls,
+				.count = 1 + unit_random(seed) % c->calls,
 				.calls_variance = unit_random(seed) % 100000,
 				.bytes_variance = unit_random(seed) % 100000,
 			};
@@ -105,7 +105,7 @@ static struct site_numbers part_of(const struct profile_process *p, uint32_t row
 		n.bytes += c->bytes;
 		n.frees += c->frees;
 		n.peak_bytes += (uint64_t)c->peak_bytes;
-		n.samples += c->samples.taken;
+		n.samples += c->samples.count;
 		n.calls_variance += (double)c->samples.calls_variance / 256;
 		n.bytes_variance += (double)c->samples.bytes_variance * 256;
 	}

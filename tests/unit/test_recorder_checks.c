@@ -229,7 +229,7 @@ static uint64_t *sampled_entry(void)
 /* A node that is in the table, for others follow their parents. */
 static uint32_t listed_node(void)
 {
-	for (uint32_t i = last(LIVE_NODES); i > LIVE_FRAME_NO_STACK; i--) {
+	for (uint32_t i = last(LIVE_NODES); i > LIVE_FRAME_STACK_OFF; i--) {
 		if (memory_node(i)->parent != i - 1)
 			return i;
 	}
@@ -335,8 +335,8 @@ static struct lock lock, other;
 	X(0, thread_state.slot->floor = 0, "slot->floor == ")                                      \
 	X(0, (memory.head->peak.peak_bytes = thread_state.slot->ceiling = 8),                      \
 	  "live <= peak->peak_bytes")                                                              \
-	X(1, memory.head->peak.total_bytes += 8, "reported == total")                              \
-	X(1, thread_state.slot->reported += 8, "reported == total")                                \
+	X(1, memory.head->peak.total_bytes += 8, "published == total")                             \
+	X(1, thread_state.slot->published += 8, "published == total")                              \
 	/* samples */                                                                              \
 	X(0, sampled()->address = 0, "heap->live_by_counters")                                     \
 	X(1, *sampled_entry() |= UINT64_MAX << 32, "find(current, address, &at) != 0")             \

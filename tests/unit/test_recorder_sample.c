@@ -129,8 +129,8 @@ static void run(uint64_t size, uint64_t blocks, struct covered *ret)
 	assert_int_equal(countdown->allotted - countdown->left - bytes_before, blocks * size);
 	assert_int_equal(countdown->changes % 2, 0);
 	double error =
-		confidence_factor(samples.taken) * sqrt((double)samples.bytes_variance * unit);
-	double live_error = confidence_factor(samples.taken - samples.given) *
+		confidence_factor(samples.count) * sqrt((double)samples.bytes_variance * unit);
+	double live_error = confidence_factor(samples.count - samples.freed_count) *
 			    sqrt((double)(samples.bytes_variance - samples.freed_variance) * unit);
 
 	ret->total += fabs(bytes - (double)(size * blocks)) <= error;

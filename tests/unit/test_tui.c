@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: tui render analysis model symbols format util base */
 /* The keys of `heapgauge top` and its lines of totals, without a terminal. */
-#include "tui/question.h"
+#include "tui/view_state.h"
 
 #include <ncurses.h>
 #include <string.h>
@@ -9,26 +9,26 @@
 #include "tui/totals.h"
 #include "unit.h"
 
-static struct looking looking_at(pid_t pid)
+static struct ui_state ui_of(pid_t pid)
 {
-	struct looking l = { .question = { .view = pid ? VIEW_SITES : VIEW_PROCESSES,
-					   .interval_ns = 1000000000 } };
+	struct ui_state ui = { .current = { .view = pid ? VIEW_SITES : VIEW_PROCESSES,
+					    .interval_ns = 1000000000 } };
 
-	question_process(&l.question, pid);
-	return l;
+	view_state_set_process(&ui.current, pid);
+	return ui;
 }
 
-static void press(struct looking *l, const char *keys)
+static void press(struct ui_state *ui, const char *keys)
 {
 	const struct shown shown = { .lines = 100, .page = 10 };
 
 	for (; *keys; keys++)
-		looking_press(l, (unsigned char)*keys, &shown);
+		ui_handle_key(ui, (unsigned char)*keys, &shown);
 }
 
-static const char *order_of(const struct looking *l)
+static const char *order_of(const struct ui_state *ui)
 {
-	return top_orders[l->question.order].name;
+	return top_orders[ui->current.order].name;
 }
 
 static void no_two_keys_are_the_same(void **state)
@@ -50,12 +50,12 @@ static void every_order_is_a_question_that_analyses_understand(void **state)
 {
 	(void)state;
 	for (size_t i = 0; top_orders[i].name; i++) {
-		struct looking l = looking_at(1);
+		struct ui_state ui = ui_of(1);
 		struct error error = ERROR_INIT;
 		struct query query;
 
-		l.question.order = i;
-		assert_int_equal(question_query(&l.question, &query, &error), 0);
+		ui.current.order = i;
+		assert_int_equal(view_state_query(&ui.current, &query, &error), 0);
 		assert_true(query.has_cost);
 		assert_string_equal(query.file, "process 1");
 	}
@@ -63,77 +63,77 @@ static void every_order_is_a_question_that_analyses_understand(void **state)
 
 static void letters_choose_views_and_orders(void **state)
 {
-	struct looking l = looking_at(7);
-	uint64_t serial = l.question.serial;
+	struct ui_state ui = ui_of(7);
+	uint64_t serial = ui.current.serial;
 
 	(void)state;
-	assert_string_equal(order_of(&l), "live");
-	press(&l, "C");
-	assert_string_equal(order_of(&l), "calls");
-	press(&l, "t");
-	assert_string_equal(top_views[l.question.view].name, "tree");
-	assert_int_equal(l.question.serial, serial + 2);
-	press(&l, "L>");
-	assert_string_equal(order_of(&l), "growth");
-	press(&l, "<<");
-	assert_string_equal(order_of(&l), "realloc");
-	press(&l, "$"); /* means nothing */
-	assert_int_equal(l.question.serial, serial + 6);
-	assert_false(l.quit);
+	assert_string_equal(order_of(&ui), "live");
+	press(&ui, "C");
+	assert_string_equal(order_of(&ui), "calls");
+	press(&ui, "t");
+	assert_string_equal(top_views[ui.current.view].name, "tree");
+	assert_int_equal(ui.current.serial, serial + 2);
+	press(&ui, "L>");
+	assert_string_equal(order_of(&ui), "growth");
+	press(&ui, "<<");
+	assert_string_equal(order_of(&ui), "realloc");
+	press(&ui, "$"); /* means nothing */
+	assert_int_equal(ui.current.serial, serial + 6);
+	assert_false(ui.quit);
 }
 
 static void tab_goes_through_all_views_but_the_choice(void **state)
 {
-	struct looking l = looking_at(7);
+	struct ui_state ui = ui_of(7);
 	size_t steps = 0;
 
 	(void)state;
 	do {
-		press(&l, "\t");
+		press(&ui, "\t");
 		steps++;
-		assert_int_not_equal(l.question.view, VIEW_PROCESSES);
-		assert_true(top_view_exists(l.question.view));
-	} while (l.question.view != VIEW_SITES && steps < 20);
+		assert_int_not_equal(ui.current.view, VIEW_PROCESSES);
+		assert_true(top_view_exists(ui.current.view));
+	} while (ui.current.view != VIEW_SITES && steps < 20);
 	assert_in_range(steps, 5, 10);
 }
 
 static void a_filter_is_typed_changed_and_taken_back(void **state)
 {
 	const struct shown shown = { 0 };
-	struct looking l = looking_at(7);
+	struct ui_state ui = ui_of(7);
 
 	(void)state;
-	press(&l, "/ca\xc3\xa9");
-	assert_true(l.typing);
-	looking_press(&l, KEY_BACKSPACE, &shown); /* both bytes of it */
-	press(&l, "che");
-	assert_string_equal(l.question.filter, "");
-	press(&l, "q"); /* a letter, here */
-	assert_false(l.quit);
-	looking_press(&l, 127, &shown);
-	press(&l, "\n");
-	assert_false(l.typing);
-	assert_string_equal(l.question.filter, "cache");
-	press(&l, "/x\x1b");
-	assert_string_equal(l.question.filter, "cache");
-	press(&l, "/\x15\n"); /* Ctrl-U */
-	assert_string_equal(l.question.filter, "");
-	press(&l, "/");
+	press(&ui, "/ca\xc3\xa9");
+	assert_true(ui.typing);
+	ui_handle_key(&ui, KEY_BACKSPACE, &shown); /* both bytes of it */
+	press(&ui, "che");
+	assert_string_equal(ui.current.filter, "");
+	press(&ui, "q"); /* a letter, here */
+	assert_false(ui.quit);
+	ui_handle_key(&ui, 127, &shown);
+	press(&ui, "\n");
+	assert_false(ui.typing);
+	assert_string_equal(ui.current.filter, "cache");
+	press(&ui, "/x\x1b");
+	assert_string_equal(ui.current.filter, "cache");
+	press(&ui, "/\x15\n"); /* Ctrl-U */
+	assert_string_equal(ui.current.filter, "");
+	press(&ui, "/");
 	for (int i = 0; i < 1000; i++)
-		press(&l, "y");
-	press(&l, "\n");
-	assert_int_equal(strlen(l.question.filter), QUESTION_TEXT - 1);
+		press(&ui, "y");
+	press(&ui, "\n");
+	assert_int_equal(strlen(ui.current.filter), FILTER_SIZE - 1);
 }
 
 static void a_filter_that_is_no_regular_expression_is_an_error(void **state)
 {
-	struct looking l = looking_at(7);
+	struct ui_state ui = ui_of(7);
 	struct error error = ERROR_INIT;
 	struct query query;
 
 	(void)state;
-	press(&l, "/(\n");
-	assert_int_equal(question_query(&l.question, &query, &error), -1);
+	press(&ui, "/(\n");
+	assert_int_equal(view_state_query(&ui.current, &query, &error), -1);
 	assert_non_null(strstr(error.message, "not a regular expression"));
 	filters_release(&query.filters);
 }
@@ -144,12 +144,12 @@ static void ctrl_c_quits_wherever_one_is(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
-		struct looking l = looking_at(7);
+		struct ui_state ui = ui_of(7);
 
-		press(&l, before[i]);
-		assert_false(l.quit);
-		press(&l, "\x03");
-		assert_true(l.quit);
+		press(&ui, before[i]);
+		assert_false(ui.quit);
+		press(&ui, "\x03");
+		assert_true(ui.quit);
 	}
 }
 
@@ -157,19 +157,19 @@ static void moving_stays_inside_what_is_shown(void **state)
 {
 	const struct shown shown = { .lines = 100, .page = 10 },
 			   little = { .lines = 3, .page = 10 };
-	struct looking l = looking_at(7);
+	struct ui_state ui = ui_of(7);
 
 	(void)state;
-	looking_press(&l, KEY_UP, &shown);
-	assert_int_equal(l.first_line, 0);
-	looking_press(&l, KEY_NPAGE, &shown);
-	assert_int_equal(l.first_line, 9);
-	looking_press(&l, KEY_END, &shown);
-	assert_int_equal(l.first_line, 90);
-	looking_press(&l, KEY_DOWN, &shown);
-	assert_int_equal(l.first_line, 90);
-	looking_press(&l, KEY_END, &little);
-	assert_int_equal(l.first_line, 0);
+	ui_handle_key(&ui, KEY_UP, &shown);
+	assert_int_equal(ui.first_line, 0);
+	ui_handle_key(&ui, KEY_NPAGE, &shown);
+	assert_int_equal(ui.first_line, 9);
+	ui_handle_key(&ui, KEY_END, &shown);
+	assert_int_equal(ui.first_line, 90);
+	ui_handle_key(&ui, KEY_DOWN, &shown);
+	assert_int_equal(ui.first_line, 90);
+	ui_handle_key(&ui, KEY_END, &little);
+	assert_int_equal(ui.first_line, 0);
 }
 
 static void one_of_several_processes_is_chosen(void **state)
@@ -178,21 +178,21 @@ static void one_of_several_processes_is_chosen(void **state)
 	const struct shown shown = {
 		.lines = 4, .page = 10, .processes = pids, .process_count = 3
 	};
-	struct looking l = looking_at(0);
+	struct ui_state ui = ui_of(0);
 
 	(void)state;
-	looking_press(&l, 's', &shown); /* of whom? */
-	assert_int_equal(l.question.view, VIEW_PROCESSES);
-	looking_press(&l, KEY_DOWN, &shown);
-	looking_press(&l, '\r', &shown);
-	assert_int_equal(l.question.pid, 22);
-	assert_int_equal(l.question.view, VIEW_SITES);
-	assert_string_equal(l.question.again, "heapgauge report --pid 22");
-	looking_press(&l, 'o', &shown);
-	looking_press(&l, KEY_END, &shown);
-	looking_press(&l, KEY_DOWN, &shown);
-	looking_press(&l, '\r', &shown);
-	assert_int_equal(l.question.pid, 33);
+	ui_handle_key(&ui, 's', &shown); /* of whom? */
+	assert_int_equal(ui.current.view, VIEW_PROCESSES);
+	ui_handle_key(&ui, KEY_DOWN, &shown);
+	ui_handle_key(&ui, '\r', &shown);
+	assert_int_equal(ui.current.pid, 22);
+	assert_int_equal(ui.current.view, VIEW_SITES);
+	assert_string_equal(ui.current.report_command, "heapgauge report --pid 22");
+	ui_handle_key(&ui, 'o', &shown);
+	ui_handle_key(&ui, KEY_END, &shown);
+	ui_handle_key(&ui, KEY_DOWN, &shown);
+	ui_handle_key(&ui, '\r', &shown);
+	assert_int_equal(ui.current.pid, 33);
 }
 
 /* ---- totals ---- */

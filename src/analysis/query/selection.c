@@ -307,11 +307,11 @@ struct measures selection_measures(const struct selection *s, const struct profi
 bool selection_knows(const struct selection *s, const struct site_numbers *n)
 {
 	if (s->cost == COST_LIFETIME)
-		return !n->passed;
+		return !n->has_remote_frees;
 	if (!cost_rows[s->cost].of_moment)
 		return true;
 	if (s->asked.kind == MOMENT_PEAK || s->since.kind == MOMENT_PEAK)
-		return !n->passed;
+		return !n->has_remote_frees;
 	return !n->live_unknown;
 }
 

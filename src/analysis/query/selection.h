@@ -48,7 +48,7 @@ struct selection {
 	const bool *processes;			  /* by process: whether it is selected */
 	const bool *const *slots; /* by process, by slot: the selected threads; NULL: all */
 	const bool (*closed)[PROFILE_KINDS]; /* by process: profile_slots_closed() of those slots */
-	bool passed;	      /* blocks of a selected kind crossed between these and other
+	bool has_remote_frees; /* blocks of a selected kind crossed between these and other
 			       * threads */
 	size_t unknown_sites; /* sites whose live bytes are unknown for these threads: counted as 0 */
 	size_t unknown_threads; /* with threads as groups: those whose cost is unknown */

@@ -50,7 +50,7 @@ int selection_choose_threads(struct selection *s, const struct query *query, enu
 		taken += take_slots(p, threads[i], slots, &s->shared_count);
 		for (enum profile_kind kind = 0; kind < PROFILE_KINDS; kind++) {
 			closed[i][kind] = profile_slots_closed(p, kind, slots);
-			s->passed |=
+			s->has_remote_frees |=
 				!closed[i][kind] && s->processes[i] && query_kinds_fit(kinds, kind);
 		}
 	}
@@ -67,7 +67,7 @@ int selection_choose_threads(struct selection *s, const struct query *query, enu
 }
 
 /* Whether any thread freed blocks of another one. */
-static bool some_passed(const struct selection *s, enum query_kinds kinds)
+static bool any_remote_frees(const struct selection *s, enum query_kinds kinds)
 {
 	for (size_t i = 0; i < s->profile->process_count; i++) {
 		const struct profile_process *p = &s->profile->processes[i];
@@ -84,18 +84,18 @@ int selection_choose_known(struct selection *s, const struct query *q, enum quer
 			   struct view_defaults defaults, struct moment *at, struct error *error)
 {
 	bool of_moment = cost_rows[s->cost].of_moment;
-	bool by_thread = q->has_axis && q->by == AXIS_THREAD && some_passed(s, kinds);
+	bool by_thread = q->has_axis && q->by == AXIS_THREAD && any_remote_frees(s, kinds);
 
-	if (!s->passed && !by_thread)
+	if (!s->has_remote_frees && !by_thread)
 		return 0;
-	if (s->passed && (s->cost == COST_LIFETIME || defaults.lifetimes))
+	if (s->has_remote_frees && (s->cost == COST_LIFETIME || defaults.lifetimes))
 		return error_set(error, "how long the blocks of these threads lived is not known: "
 					"others freed some of them, or they freed blocks of "
 					"others; without --thread it is");
 	if (!of_moment || (at->kind != MOMENT_PEAK && q->minus.kind != MOMENT_PEAK))
 		return 0;
 	if (q->has_cost || q->at.kind || q->minus.kind)
-		return !s->passed
+		return !s->has_remote_frees
 			       ? 0
 			       : error_set(
 					 error,

@@ -96,8 +96,8 @@ static void fill_within(struct profile_bars bars, struct result_value *row)
 {
 	uint64_t total = 0, below = 0;
 
-	row[SITE_HALF_WITHIN_NS] = row[SITE_ALL_WITHIN_NS] = value_unknown();
-	row[SITE_BRIEF_FREES] = value_count(0);
+	row[SITE_MEDIAN_LIFETIME_NS] = row[SITE_MAX_LIFETIME_NS] = value_unknown();
+	row[SITE_SHORT_LIVED_FREES] = value_count(0);
 	for (size_t i = 0; i < bars.count; i++)
 		total = saturating_add(total, bars.at[i].count);
 	for (size_t i = 0; i < bars.count; i++) {
@@ -105,10 +105,10 @@ static void fill_within(struct profile_bars bars, struct result_value *row)
 
 		below = saturating_add(below, bars.at[i].count);
 		if (!had_half && below >= total - total / 2)
-			row[SITE_HALF_WITHIN_NS] = ns_of_ms(bars.at[i].high);
-		row[SITE_ALL_WITHIN_NS] = ns_of_ms(bars.at[i].high);
+			row[SITE_MEDIAN_LIFETIME_NS] = ns_of_ms(bars.at[i].high);
+		row[SITE_MAX_LIFETIME_NS] = ns_of_ms(bars.at[i].high);
 		if (bars.at[i].high <= 1)
-			row[SITE_BRIEF_FREES].number += bars.at[i].count;
+			row[SITE_SHORT_LIVED_FREES].number += bars.at[i].count;
 	}
 }
 
@@ -123,13 +123,13 @@ static bool fill_distributions(const struct site_source *s, const struct entry *
 	    profile_lifetimes(e->process, e->site->id, slots, arena, &lifetimes) < 0)
 		return false;
 	fill_within(lifetimes, row);
-	row[SITE_BRIEF_SHARE] = value_percent(row[SITE_BRIEF_FREES].number, n->frees);
-	row[SITE_BRIEF_FREES] =
-		value_part(UNIT_COUNT, row[SITE_BRIEF_FREES].number, VARIANCE_FREES, n);
+	row[SITE_SHORT_LIVED_SHARE] = value_percent(row[SITE_SHORT_LIVED_FREES].number, n->frees);
+	row[SITE_SHORT_LIVED_FREES] =
+		value_part(UNIT_COUNT, row[SITE_SHORT_LIVED_FREES].number, VARIANCE_FREES, n);
 	row[SITE_MEAN_BYTES] =
 		value_estimate(row[SITE_MEAN_BYTES], estimate_mean_size_variance(n, sizes));
 	if (n->live_blocks)
-		row[SITE_LEAKED_MEAN_BYTES] =
+		row[SITE_MEAN_NOT_FREED_BYTES] =
 			value_estimate(value_bytes(n->live_bytes / n->live_blocks),
 				       estimate_mean_size_variance(n, sizes) * (double)n->calls /
 					       (double)n->live_blocks);
@@ -166,7 +166,7 @@ static bool fill_ages(struct site_source *s, const struct entry *e, const struct
 	uint32_t first = 0, count = 0;
 	uint64_t bytes = 0, older = 0;
 
-	row[SITE_HALF_OLDER_NS] = row[SITE_OLDEST_NS] = value_unknown();
+	row[SITE_MEDIAN_AGE_NS] = row[SITE_MAX_AGE_NS] = value_unknown();
 	if (s->ages) {
 		ages = &s->ages[e->process - s->selection->profile->processes];
 		if (!ages->first &&
@@ -193,9 +193,9 @@ static bool fill_ages(struct site_source *s, const struct entry *e, const struct
 
 		older = saturating_add(older, age->bytes);
 		if (!had_half && older >= bytes - bytes / 2)
-			row[SITE_HALF_OLDER_NS] = ns_of_ms(age->low_ms);
+			row[SITE_MEDIAN_AGE_NS] = ns_of_ms(age->low_ms);
 		if (i == count)
-			row[SITE_OLDEST_NS] = oldest_ns(e, age);
+			row[SITE_MAX_AGE_NS] = oldest_ns(e, age);
 	}
 	row[SITE_AGES] = (struct result_value){ .unit = UNIT_LIFETIMES, .bars = { bars, count } };
 	return true;
@@ -214,13 +214,13 @@ static void fill_numbers(const struct site_source *s, const struct entry *e,
 		ns_of_ms(n->lifetime_ms_sum),
 		estimate_variance(n, VARIANCE_LIFETIME, n->lifetime_ms_sum) * NS_IN_MS * NS_IN_MS);
 	row[SITE_MEAN_BYTES] = n->calls ? value_bytes(n->bytes / n->calls) : value_unknown();
-	row[SITE_LEAKED_MEAN_BYTES] = value_unknown();
+	row[SITE_MEAN_NOT_FREED_BYTES] = value_unknown();
 	row[SITE_MEAN_LIFETIME_NS] =
 		n->frees ? value_ns(mean_lifetime_ns(n->lifetime_ms_sum, n->frees))
 			 : value_unknown();
 	row[SITE_TEMPORARY_SHARE] = value_percent(n->temporary_calls, n->calls);
 	row[SITE_MOVED_SHARE] = value_percent(r->moved_calls, r->calls);
-	row[SITE_BORN_NS] = value_ns(e->site->born_ns);
+	row[SITE_FIRST_SEEN_NS] = value_ns(e->site->born_ns);
 	row[SITE_GROWTH] = value_unknown();
 	if (r->old_bytes)
 		row[SITE_GROWTH] = value_text(arena_printf(
@@ -245,22 +245,29 @@ static const char *state_of(const struct profile_process *p, const struct site_n
 }
 
 /* Clears the values that were not measured for the selected threads. */
-static void forget_unknown(const struct site_numbers *n, struct result_value *row)
+static void clear_unknown(const struct site_numbers *n, struct result_value *row)
 {
-	static const enum site_column of_passed[] = {
-		SITE_PEAK_BYTES,  SITE_PEAK_BLOCKS,	 SITE_LEAKED_WASTE_BYTES,
-		SITE_LIFETIME_NS, SITE_MEAN_LIFETIME_NS, SITE_BRIEF_FREES,
-		SITE_BRIEF_SHARE, SITE_HALF_WITHIN_NS,	 SITE_ALL_WITHIN_NS,
+	static const enum site_column unknown_if_remote_frees[] = {
+		SITE_PEAK_BYTES,
+		SITE_PEAK_BLOCKS,
+		SITE_NOT_FREED_INTERNAL_FRAGMENTATION_BYTES,
+		SITE_LIFETIME_NS,
+		SITE_MEAN_LIFETIME_NS,
+		SITE_SHORT_LIVED_FREES,
+		SITE_SHORT_LIVED_SHARE,
+		SITE_MEDIAN_LIFETIME_NS,
+		SITE_MAX_LIFETIME_NS,
 		SITE_LIFETIMES,
 	};
-	static const enum site_column of_live[] = { SITE_LIVE_BYTES,   SITE_LIVE_BLOCKS,
-						    SITE_LEAKED_BYTES, SITE_LEAKED_BLOCKS,
-						    SITE_FREES,	       SITE_FREED_BYTES };
+	static const enum site_column unknown_if_no_live[] = {
+		SITE_LIVE_BYTES,       SITE_LIVE_BLOCKS, SITE_NOT_FREED_BYTES,
+		SITE_NOT_FREED_BLOCKS, SITE_FREES,	 SITE_FREED_BYTES
+	};
 
-	for (size_t i = 0; n->passed && i < ARRAY_SIZE(of_passed); i++)
-		row[of_passed[i]] = value_unknown();
-	for (size_t i = 0; n->live_unknown && i < ARRAY_SIZE(of_live); i++)
-		row[of_live[i]] = value_unknown();
+	for (size_t i = 0; n->has_remote_frees && i < ARRAY_SIZE(unknown_if_remote_frees); i++)
+		row[unknown_if_remote_frees[i]] = value_unknown();
+	for (size_t i = 0; n->live_unknown && i < ARRAY_SIZE(unknown_if_no_live); i++)
+		row[unknown_if_no_live[i]] = value_unknown();
 }
 
 bool site_record(struct site_source *s, const struct entry *e, struct result_value *row)
@@ -283,6 +290,6 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	if (!row[SITE_LABEL].text || !labels_value(s->result, e, &row[SITE_LABELS]) ||
 	    !fill_distributions(s, e, &n, row) || !fill_ages(s, e, &n, row))
 		return false;
-	forget_unknown(&n, row);
+	clear_unknown(&n, row);
 	return stack_value(s->result, s->locations, p, e->site->node, &row[SITE_STACK]);
 }

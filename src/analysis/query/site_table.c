@@ -42,15 +42,20 @@ static enum site_column of_moment(const struct selection *s, enum site_column li
 static void choose_cost(struct table_maker *m)
 {
 	static const enum site_column columns[COST_COUNT] = {
-		[COST_TOTAL] = SITE_TOTAL_BYTES,	 [COST_CALLS] = SITE_CALLS,
-		[COST_TEMPORARY] = SITE_TEMPORARY_CALLS, [COST_MAX] = SITE_MAX_BYTES,
-		[COST_WASTE] = SITE_WASTE_BYTES,	 [COST_LIFETIME] = SITE_LIFETIME_NS,
-		[COST_REALLOC] = SITE_COPIED_BYTES,	 [COST_RATE] = SITE_RATE,
+		[COST_TOTAL] = SITE_TOTAL_BYTES,
+		[COST_CALLS] = SITE_CALLS,
+		[COST_TEMPORARY] = SITE_TEMPORARY_CALLS,
+		[COST_MAX] = SITE_MAX_BYTES,
+		[COST_WASTE] = SITE_INTERNAL_FRAGMENTATION_BYTES,
+		[COST_LIFETIME] = SITE_LIFETIME_NS,
+		[COST_REALLOC] = SITE_COPIED_BYTES,
+		[COST_RATE] = SITE_RATE,
 	};
 	const struct selection *s = &m->selection;
-	enum site_column bytes = of_moment(s, SITE_LIVE_BYTES, SITE_PEAK_BYTES, SITE_LEAKED_BYTES);
+	enum site_column bytes =
+		of_moment(s, SITE_LIVE_BYTES, SITE_PEAK_BYTES, SITE_NOT_FREED_BYTES);
 	enum site_column blocks =
-		of_moment(s, SITE_LIVE_BLOCKS, SITE_PEAK_BLOCKS, SITE_LEAKED_BLOCKS);
+		of_moment(s, SITE_LIVE_BLOCKS, SITE_PEAK_BLOCKS, SITE_NOT_FREED_BLOCKS);
 
 	m->cost = columns[s->cost];
 	m->partner = SITE_COLUMNS;
@@ -87,7 +92,7 @@ static bool lists(const struct site_view *view, enum site_column column)
 
 static void choose_columns(struct table_maker *m)
 {
-	static const enum site_column only_listed[] = { SITE_HALF_OLDER_NS, SITE_OLDEST_NS,
+	static const enum site_column only_listed[] = { SITE_MEDIAN_AGE_NS, SITE_MAX_AGE_NS,
 							SITE_AGES };
 
 	choose_cost(m);
@@ -280,10 +285,10 @@ static struct result_column *title_columns(const struct table_maker *m,
 		*c = site_columns[m->order[i]].column;
 		if (m->order[i] == SITE_SHARE)
 			c->title = title_of(result, s->share_title);
-		else if (m->order[i] == SITE_LEAKED_BLOCKS &&
-			 (m->cost == SITE_LEAKED_BLOCKS || m->partner == SITE_LEAKED_BLOCKS))
+		else if (m->order[i] == SITE_NOT_FREED_BLOCKS &&
+			 (m->cost == SITE_NOT_FREED_BLOCKS || m->partner == SITE_NOT_FREED_BLOCKS))
 			c->title = "BLOCKS";
-		else if (m->order[i] == SITE_LEAKED_BYTES)
+		else if (m->order[i] == SITE_NOT_FREED_BYTES)
 			c->title = leaked_title(m);
 		else if (m->order[i] == SITE_LIVE_BYTES) {
 			c->unit = cost_unit(COST_LIVE, s->change);

@@ -33,9 +33,9 @@
 	X(SITE_PEAK_BLOCKS, { "peak_blocks", "BLOCKS", UNIT_COUNT },                                   \
 	  NUMBER(peak_blocks, PEAK_BLOCKS))                                                            \
 	/* at the end */                                                                               \
-	X(SITE_LEAKED_BYTES, { "not_freed_bytes", "NOT FREED", UNIT_BYTES },                           \
+	X(SITE_NOT_FREED_BYTES, { "not_freed_bytes", "NOT FREED", UNIT_BYTES },                        \
 	  NUMBER(live_bytes, LIVE_BYTES))                                                              \
-	X(SITE_LEAKED_BLOCKS, { "not_freed_blocks", "LEFT", UNIT_COUNT },                              \
+	X(SITE_NOT_FREED_BLOCKS, { "not_freed_blocks", "LEFT", UNIT_COUNT },                           \
 	  NUMBER(live_blocks, LIVE_BLOCKS))                                                            \
 	X(SITE_TOTAL_BYTES, { "total_bytes", "TOTAL", UNIT_BYTES }, NUMBER(bytes, BYTES))              \
 	X(SITE_CALLS, { "calls", "CALLS", UNIT_COUNT }, NUMBER(calls, CALLS))                          \
@@ -51,25 +51,26 @@
 	X(SITE_MAX_BYTES, { "max_bytes", "OWN MAX", UNIT_BYTES }, NUMBER(max_bytes, BYTES))            \
 	X(SITE_MAX_EXACT, { "max_exact", NULL, UNIT_FLAG }, FROM_BOOL,                                 \
 	  offsetof(struct site_numbers, max_exact), VARIANCE_NONE)                                     \
-	X(SITE_WASTE_BYTES, { "internal_fragmentation_bytes", "WASTE", UNIT_BYTES },                   \
+	X(SITE_INTERNAL_FRAGMENTATION_BYTES,                                                           \
+	  { "internal_fragmentation_bytes", "WASTE", UNIT_BYTES },                                     \
 	  NUMBER(fragmentation_bytes, WASTE))                                                          \
-	X(SITE_LEAKED_WASTE_BYTES,                                                                     \
+	X(SITE_NOT_FREED_INTERNAL_FRAGMENTATION_BYTES,                                                 \
 	  { "not_freed_internal_fragmentation_bytes", "WASTE", UNIT_BYTES },                           \
 	  NUMBER(live_fragmentation_bytes, LIVE_WASTE))                                                \
-	X(SITE_LEAKED_MEAN_BYTES, { "mean_not_freed_bytes", "MEAN SIZE", UNIT_BYTES })                 \
+	X(SITE_MEAN_NOT_FREED_BYTES, { "mean_not_freed_bytes", "MEAN SIZE", UNIT_BYTES })              \
 	X(SITE_LIFETIME_NS, { "lifetime_ns", "LIFETIME", UNIT_NS })                                    \
 	X(SITE_MEAN_LIFETIME_NS, { "mean_lifetime_ns", "MEAN LIFE", UNIT_NS })                         \
 	/* freed within a millisecond */                                                               \
-	X(SITE_BRIEF_FREES, { "short_lived_frees", "WITHIN 1 MS", UNIT_COUNT })                        \
+	X(SITE_SHORT_LIVED_FREES, { "short_lived_frees", "WITHIN 1 MS", UNIT_COUNT })                  \
 	/* of its own frees */                                                                         \
-	X(SITE_BRIEF_SHARE, { NULL, "OF FREED", UNIT_PERCENT })                                        \
-	X(SITE_HALF_WITHIN_NS, { "median_lifetime_ns", "HALF WITHIN", UNIT_NS })                       \
-	X(SITE_ALL_WITHIN_NS, { "max_lifetime_ns", "ALL WITHIN", UNIT_NS })                            \
+	X(SITE_SHORT_LIVED_SHARE, { NULL, "OF FREED", UNIT_PERCENT })                                  \
+	X(SITE_MEDIAN_LIFETIME_NS, { "median_lifetime_ns", "HALF WITHIN", UNIT_NS })                   \
+	X(SITE_MAX_LIFETIME_NS, { "max_lifetime_ns", "ALL WITHIN", UNIT_NS })                          \
 	X(SITE_SAMPLES, { "samples", NULL, UNIT_COUNT }, NUMBER(samples, NONE))                        \
-	X(SITE_BORN_NS, { "first_seen_ns", "FIRST SEEN", UNIT_NS })                                    \
+	X(SITE_FIRST_SEEN_NS, { "first_seen_ns", "FIRST SEEN", UNIT_NS })                              \
 	/* of the remaining bytes; only in views that list it, like the next two */                    \
-	X(SITE_HALF_OLDER_NS, { "median_age_ns", "HALF OLDER", UNIT_NS })                              \
-	X(SITE_OLDEST_NS, { "max_age_ns", "OLDEST AT LEAST", UNIT_NS })                                \
+	X(SITE_MEDIAN_AGE_NS, { "median_age_ns", "HALF OLDER", UNIT_NS })                              \
+	X(SITE_MAX_AGE_NS, { "max_age_ns", "OLDEST AT LEAST", UNIT_NS })                               \
 	X(SITE_AGES, { "ages", NULL, UNIT_LIFETIMES })                                                 \
 	X(SITE_COPIED_BYTES, { "copied_bytes", "COPIED", UNIT_BYTES },                                 \
 	  NUMBER(reallocs.moved_bytes, BYTES))                                                         \

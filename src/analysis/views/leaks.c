@@ -74,8 +74,8 @@ static void describe_age(struct sentences *sentences, const struct selection *s)
 
 const struct site_view sites_leaks = {
 	.defaults = { COST_LIVE, MOMENT_END, KINDS_HEAP },
-	.columns = SITE_COLUMN_LIST(SITE_LEAKED_MEAN_BYTES, SITE_CALLS, SITE_BORN_NS,
-				    SITE_OLDEST_NS, SITE_HALF_OLDER_NS, SITE_AGES),
+	.columns = SITE_COLUMN_LIST(SITE_MEAN_NOT_FREED_BYTES, SITE_FIRST_SEEN_NS,
+				    SITE_MEDIAN_AGE_NS, SITE_AGES),
 	.wanted = site_is_live,
 	.say = describe_age,
 };

@@ -43,7 +43,7 @@ static void add_lifetimes(const struct selection *s, const struct entry *e,
 	}
 }
 
-static uint64_t brief_frees(const struct selection *s, const struct entry *e)
+static uint64_t short_lived_frees(const struct selection *s, const struct entry *e)
 {
 	struct time_class counts[TIME_CLASSES] = { 0 };
 
@@ -131,10 +131,10 @@ static void describe_bars(struct sentences *sentences, const struct selection *s
 
 const struct site_view sites_lifetimes = {
 	.defaults = { COST_CALLS, MOMENT_DEFAULT, KINDS_HEAP, .lifetimes = true },
-	.columns = SITE_COLUMN_LIST(SITE_BRIEF_FREES, SITE_BRIEF_SHARE, SITE_FREES,
-				    SITE_MEAN_LIFETIME_NS, SITE_HALF_WITHIN_NS, SITE_ALL_WITHIN_NS,
-				    SITE_LEAKED_BLOCKS),
+	.columns = SITE_COLUMN_LIST(SITE_SHORT_LIVED_FREES, SITE_SHORT_LIVED_SHARE, SITE_FREES,
+				    SITE_MEAN_LIFETIME_NS, SITE_MEDIAN_LIFETIME_NS,
+				    SITE_MAX_LIFETIME_NS, SITE_NOT_FREED_BLOCKS),
 	.wanted = frees_something,
-	.weight = brief_frees,
+	.weight = short_lived_frees,
 	.say = describe_bars,
 };

@@ -136,7 +136,7 @@ static bool fill_row(void *context, size_t index, struct result_value *to)
 	to[POOL_CALLS] = value_part(UNIT_COUNT, n->calls, VARIANCE_CALLS, n);
 	to[POOL_FREES] = value_part(UNIT_COUNT, n->frees, VARIANCE_FREES, n);
 	to[POOL_COUNT] = value_count(row->pools);
-	if (n->passed)
+	if (n->has_remote_frees)
 		to[POOL_AT_PEAK] = value_unknown();
 	if (n->live_unknown)
 		to[POOL_LIVE] = to[POOL_BLOCKS] = to[POOL_FREES] = value_unknown();

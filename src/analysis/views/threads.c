@@ -254,9 +254,9 @@ static void fill_slot(struct thread_maker *m, const struct row *r, struct result
 	const struct slot *s = r->slot;
 
 	if (is_held_known(s))
-		row[THREAD_HELD] =
-			value_part(UNIT_BYTES, s->sums->live_bytes,
-				   s->sums->passed ? VARIANCE_BYTES : VARIANCE_LIVE_BYTES, s->sums);
+		row[THREAD_HELD] = value_part(
+			UNIT_BYTES, s->sums->live_bytes,
+			s->sums->has_remote_frees ? VARIANCE_BYTES : VARIANCE_LIVE_BYTES, s->sums);
 	if (!s->by_unknown) {
 		row[THREAD_BY_OTHERS_BLOCKS] =
 			value_part(UNIT_COUNT, s->by_blocks, VARIANCE_CALLS, s->sums);

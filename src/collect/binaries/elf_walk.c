@@ -28,7 +28,7 @@ static bool has_few_sections(struct span bytes)
 
 bool elf_walk_begin(struct elf_walk *walk, struct span bytes)
 {
-	*walk = (struct elf_walk){ .left = MIN(bytes.size, ELF_WALK_MAX) };
+	*walk = (struct elf_walk){ .bytes_left = MIN(bytes.size, ELF_WALK_MAX) };
 	if (!has_few_sections(bytes) || elf_version(EV_CURRENT) == EV_NONE)
 		return false;
 	/* Not written to: libelf copies what it converts. */
@@ -53,16 +53,16 @@ bool elf_walk_next(struct elf_walk *walk)
 			continue;
 		uint64_t bytes = walk->header.sh_type != SHT_NOBITS ? walk->header.sh_size : 0;
 
-		if (bytes > walk->left)
+		if (bytes > walk->bytes_left)
 			continue;
-		walk->left -= bytes;
+		walk->bytes_left -= bytes;
 		return true;
 	}
 	return false;
 }
 
-/* Compressed tables are only for debuggers. */
-static bool names_end(Elf_Scn *table)
+/* Whether a string table ends with a NUL. Compressed ones (SHF_COMPRESSED) are only for debuggers: not read. */
+static bool is_terminated(Elf_Scn *table)
 {
 	GElf_Shdr header;
 	Elf_Data *data =
@@ -74,11 +74,11 @@ static bool names_end(Elf_Scn *table)
 	       ((const char *)data->d_buf)[data->d_size - 1] == '\0';
 }
 
-const char *elf_walk_name(struct elf_walk *walk, size_t table, size_t offset)
+const char *elf_walk_name(struct elf_walk *walk, size_t strtab, size_t offset)
 {
-	if (walk->table != table) {
-		walk->table = table;
-		walk->table_ends = names_end(elf_getscn(walk->elf, table));
+	if (walk->strtab != strtab) {
+		walk->strtab = strtab;
+		walk->strtab_terminated = is_terminated(elf_getscn(walk->elf, strtab));
 	}
-	return walk->table_ends ? elf_strptr(walk->elf, table, offset) : NULL;
+	return walk->strtab_terminated ? elf_strptr(walk->elf, strtab, offset) : NULL;
 }

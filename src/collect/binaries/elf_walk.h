@@ -21,19 +21,20 @@ struct elf_walk {
 	Elf_Scn *section; /* the current one, with its header */
 	GElf_Shdr header;
 	/* private */
-	uint64_t left;
-	size_t table; /* the last string table used */
-	bool table_ends;
+	uint64_t bytes_left;
+	size_t strtab; /* section index of the last string table used */
+	bool strtab_terminated;
 };
 
 /* False: not a readable ELF file. Call elf_walk_end in either case. */
 bool elf_walk_begin(struct elf_walk *walk, struct span bytes);
 void elf_walk_end(struct elf_walk *walk);
 
-/* The next section that is loaded or describes the program; sections for debuggers are skipped. False: there is none. */
+/* Advances to the next section that is not SHT_PROGBITS, or has SHF_ALLOC: code, data, symbol and string tables, notes. Skips
+ * SHT_PROGBITS without SHF_ALLOC, such as .debug_*, and sections larger than bytes_left. False: there is none. */
 bool elf_walk_next(struct elf_walk *walk);
 
-/* The name at an offset of a string table; NULL: there is none. */
-const char *elf_walk_name(struct elf_walk *walk, size_t table, size_t offset);
+/* The string at an offset of the SHT_STRTAB section with this index; NULL: none, or the section is compressed or not terminated. */
+const char *elf_walk_name(struct elf_walk *walk, size_t strtab, size_t offset);
 
 #endif

@@ -204,11 +204,11 @@ struct live_reallocs {
 };
 _Static_assert(sizeof(struct live_reallocs) == LIVE_POOL_UNIT, "pool units");
 
-/* doc: live_samples: of site counters whose blocks are samples. Each stands for several, and the other counters are of
- * all those; here are the samples themselves, and the variances of the estimates: of blocks, and of bytes. */
+/* doc: live_samples: of site counters whose blocks are samples. Each has a weight, which the other counters
+ * include; here are the samples themselves, and the variances of the estimates: of blocks, and of bytes. */
 enum { LIVE_VARIANCE_SHIFT = 8 }; /* in units of 1/256 blocks squared, and of 256 bytes squared */
 struct live_samples {
-	uint64_t taken, given; /* samples, and those that were freed */
+	uint64_t count, freed_count; /* of samples, and of those that were freed */
 	uint64_t calls_variance, frees_variance;
 	uint64_t bytes_variance, freed_variance;
 	uint64_t pad[2];

@@ -110,10 +110,11 @@ static inline uint64_t live_size_bucket_last(unsigned bucket)
  * offset = pc - bias. Module 0 is no module: the offset is one of the LIVE_FRAME_* markers below, or the bare pc. */
 enum live_frame_mark {
 	LIVE_FRAME_CUT =
-		1, /* deeper than the depth limit: frames further towards the root are folded here */
-	LIVE_FRAME_STOPPED = 2,	 /* no unwind information for the next frame: the walk ends here */
-	LIVE_FRAME_OTHER = 3,	 /* the stack was not stored: memory budget, or lock timeout */
-	LIVE_FRAME_NO_STACK = 4, /* not unwound: tags mode, or a size limit */
+		1, /* deeper than the depth limit: frames further towards the root were dropped */
+	LIVE_FRAME_STOPPED =
+		2, /* the walk ends here: no unwind information, or unreadable stack memory */
+	LIVE_FRAME_OTHER = 3,	  /* the stack was not stored: memory budget, or lock timeout */
+	LIVE_FRAME_STACK_OFF = 4, /* not unwound: tags mode, or a size limit */
 };
 static inline uint64_t live_frame_pack(uint32_t module, uint64_t offset, int exact)
 {

@@ -57,7 +57,7 @@ static bool make_marks(struct names *names)
 		[MARK_CUT] = "[outer frames truncated]",
 		[MARK_STOPPED] = "[unwind stopped]",
 		[MARK_OTHER] = "[other: stack not kept]",
-		[MARK_NO_STACK] = "[stack not recorded: mode or size limit]",
+		[MARK_STACK_OFF] = "[stack not recorded: mode or size limit]",
 		[MARK_DAMAGED] = "[damaged frame]",
 	};
 	const char *nowhere = intern_text(&names->strings, "");

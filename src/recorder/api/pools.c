@@ -589,18 +589,18 @@ void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *
 static uint32_t counters_for(struct slot *slot, uint64_t pool, uint64_t bytes,
 			     uint64_t *ret_interval, const uintptr_t *frame)
 {
-	uint64_t verdict = MODE_EXACTLY;
+	uint64_t decision = MODE_EXACTLY; /* a sampling interval, or a value of MODE_* */
 
 	if (countdown_skips(slot, bytes))
 		return 0;
 	if (!mode_is_exact())
-		verdict = mode_decide(bytes, NULL);
-	if (verdict == MODE_SKIP)
+		decision = mode_decide(bytes, NULL);
+	if (decision == MODE_SKIP)
 		return 0;
-	bool stack = verdict != MODE_WITHOUT_STACK;
+	bool stack = decision != MODE_WITHOUT_STACK;
 	uint32_t id = counters_of_pool(slot, frame, name_of(pool), stack);
 
-	*ret_interval = stack ? verdict : (uint64_t)MODE_EXACTLY;
+	*ret_interval = stack ? decision : (uint64_t)MODE_EXACTLY;
 	return *ret_interval == MODE_EXACTLY ? id
 					     : sites_counters_of_interval(slot, id, *ret_interval);
 }

@@ -257,7 +257,7 @@ static void fill_site(struct hg_site_stats *ret, uint32_t id)
 
 	ret->tag = memory_site(id)->tag;
 	ret->frames = 0;
-	for (; node > LIVE_FRAME_NO_STACK && ret->frames < HG_SITE_FRAMES;
+	for (; node > LIVE_FRAME_STACK_OFF && ret->frames < HG_SITE_FRAMES;
 	     node = memory_node(node)->parent) {
 		uintptr_t address = memory_frame_address(memory_node(node)->frame);
 

@@ -56,7 +56,7 @@ static uint64_t check_nodes(void)
 
 		RECORDER_CHECK(node->parent < i); /* so every chain ends at the root */
 		RECORDER_CHECK(node->frame != 0 && node->frame < frames);
-		RECORDER_CHECK(node->frame > LIVE_FRAME_NO_STACK || i <= LIVE_FRAME_NO_STACK ||
+		RECORDER_CHECK(node->frame > LIVE_FRAME_STACK_OFF || i <= LIVE_FRAME_STACK_OFF ||
 			       node->frame == LIVE_FRAME_OTHER);
 	}
 	return nodes;
@@ -110,7 +110,7 @@ void check_walk(const struct walk *walk)
 	uint64_t hash = walk->mark;
 
 	RECORDER_CHECK(walk->count <= walk->limit);
-	RECORDER_CHECK(walk->mark <= LIVE_FRAME_NO_STACK);
+	RECORDER_CHECK(walk->mark <= LIVE_FRAME_STACK_OFF);
 	for (uint32_t i = 0; i < walk->count; i++) {
 		const struct walk_info *info = &walk->info[i];
 

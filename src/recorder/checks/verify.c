@@ -87,7 +87,8 @@ static int frames_of(uint32_t counters, uint32_t *ret_mark)
 	uint32_t node = memory_site(memory_counters(counters)->site)->node;
 	int count = 0;
 
-	for (; node > LIVE_FRAME_NO_STACK && count < FRAMES_MAX; node = memory_node(node)->parent) {
+	for (; node > LIVE_FRAME_STACK_OFF && count < FRAMES_MAX;
+	     node = memory_node(node)->parent) {
 		uintptr_t address = memory_frame_address(memory_node(node)->frame);
 
 		if (address != 0)
@@ -118,7 +119,7 @@ void verify_stack(const uintptr_t *frame, uint32_t counters, bool by_memo)
 		first++;
 	__atomic_add_fetch(&checked, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&remembered, by_memo, __ATOMIC_RELAXED);
-	if (mark == LIVE_FRAME_OTHER || mark == LIVE_FRAME_NO_STACK)
+	if (mark == LIVE_FRAME_OTHER || mark == LIVE_FRAME_STACK_OFF)
 		return; /* no memory: neither right nor wrong */
 	while (equal < our_count && first + equal < count &&
 	       (uintptr_t)theirs[first + equal] == ours[equal])

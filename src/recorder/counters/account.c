@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slow paths of accounting: the process total and its peak, distributions, reallocs.
  *
- * Owns: head->peak, the slots' limits, and the pool. peak.total_bytes is the sum of what the slots have reported. With several
+ * Owns: head->peak, the slots' limits, and the pool. peak.total_bytes is the sum of what the slots have published. With several
  * slots:
  *
- * - While rising, each slot stays within a batch of what it has reported, so the total is exact to a batch per slot.
+ * - While rising, each slot stays within a batch of what it has published, so the total is exact to a batch per slot.
  * - Otherwise a slot may fall freely, and rise to its ceiling. The ceilings are set so that if all slots reached theirs, the
- *   total would exceed the peak by at most a batch per slot. A slot that reaches its ceiling makes all slots' reports
- *   current; then either there is a new peak, or the headroom below it is divided again.
+ *   total would exceed the peak by at most a batch per slot. A slot that reaches its ceiling publishes the live bytes
+ *   of all slots; then either there is a new peak, or the headroom below it is divided again.
  * - With so many slots that reading all would take long, each stays within a batch at all times.
  *
- * Nobody waits: with hundreds of threads nearly every operation gets here. Reports are atomic (reported, total, peak and state,
- * each by itself); one slot at a time reads all, and a slot that finds another doing so reports only for itself. Only a new slot
+ * Nobody waits: with hundreds of threads nearly every operation gets here. Publishing is atomic (published, total, peak and state,
+ * each by itself); one slot at a time reads all, and a slot that finds another doing so publishes only its own bytes. Only a new slot
  * and the serial mode wait for the lock. With few slots a rise starts under the lock, because all limits must follow; any slot may
  * end it.
  *
@@ -36,7 +36,7 @@ PROCESS_STATE bool account_serial;
 static PROCESS_STATE struct lock peak_lock;
 static PROCESS_STATE struct slot *slots; /* all slots; only ever grows */
 static PROCESS_STATE uint32_t slot_count;
-static uint64_t reports_begun, reports_done; /* counted in the checking build only */
+static uint64_t publishing_begun, publishing_done; /* counted in the checking build only */
 
 void account_reset(void)
 {
@@ -69,30 +69,30 @@ static bool is_rising(const struct live_peak *peak)
 	return __atomic_load_n(&peak->state, __ATOMIC_SEQ_CST) & 1;
 }
 
-/* Sets the slot's reported bytes to `live`. */
-static void tell_as(struct live_peak *peak, struct slot *slot, int64_t live)
+/* Sets the slot's published bytes to `live`. */
+static void publish_as(struct live_peak *peak, struct slot *slot, int64_t live)
 {
 	if (CHECKED)
-		__atomic_fetch_add(&reports_begun, 1, __ATOMIC_SEQ_CST);
-	int64_t reported = __atomic_exchange_n(&slot->reported, live, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&publishing_begun, 1, __ATOMIC_SEQ_CST);
+	int64_t published = __atomic_exchange_n(&slot->published, live, __ATOMIC_RELAXED);
 
 	CHAOS_DELAY();
-	if (live != reported)
-		__atomic_fetch_add(&peak->total_bytes, live - reported, __ATOMIC_RELAXED);
+	if (live != published)
+		__atomic_fetch_add(&peak->total_bytes, live - published, __ATOMIC_RELAXED);
 	if (CHECKED)
-		__atomic_fetch_add(&reports_done, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&publishing_done, 1, __ATOMIC_SEQ_CST);
 }
 
-static void report(struct live_peak *peak, struct slot *slot)
+static void publish(struct live_peak *peak, struct slot *slot)
 {
-	tell_as(peak, slot, memory_live_of(slot->live));
+	publish_as(peak, slot, memory_live_of(slot->live));
 }
 
-/* True if the slot's unreported bytes make a new maximum. */
+/* True if the slot's unpublished bytes make a new maximum. */
 static bool would_be_peak(const struct live_peak *peak, const struct slot *slot)
 {
 	return __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED) + account_live(slot->live) -
-		       __atomic_load_n(&slot->reported, __ATOMIC_RELAXED) >
+		       __atomic_load_n(&slot->published, __ATOMIC_RELAXED) >
 	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
 }
 
@@ -102,7 +102,7 @@ static bool is_new_peak(const struct live_peak *peak)
 	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
 }
 
-/* Sets how far a slot may deviate from what it has reported: a small share of
+/* Sets how far a slot may deviate from what it has published: a small share of
  * the peak. Call after the peak or the number of slots has changed. */
 static void set_batch(struct live_peak *peak)
 {
@@ -163,23 +163,23 @@ static void end_rising(struct live_peak *peak)
 		;
 }
 
-/* Keeps the slot within a batch of what it has reported; `falls`: without a floor. */
+/* Keeps the slot within a batch of what it has published; `falls`: without a floor. */
 static void stay_close(struct live_peak *peak, struct slot *slot, bool falls)
 {
-	int64_t reported = __atomic_load_n(&slot->reported, __ATOMIC_RELAXED),
+	int64_t published = __atomic_load_n(&slot->published, __ATOMIC_RELAXED),
 		batch = batch_of(peak);
 
-	set_limits(slot, falls ? INT64_MIN : reported - batch, reported + batch);
+	set_limits(slot, falls ? INT64_MIN : published - batch, published + batch);
 }
 
-/* Makes every slot report and divides the headroom below the peak: a quarter goes to the requester, since a growing slot will keep
- * growing. Under the lock. */
+/* Publishes the live bytes of every slot and divides the headroom below the peak: a quarter goes to the requester, since a growing
+ * slot will keep growing. Under the lock. */
 static void gather(struct live_peak *peak, struct slot *requester)
 {
 	struct slot *all = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
 
 	for (struct slot *slot = all; slot != NULL; slot = slot->next)
-		report(peak, slot);
+		publish(peak, slot);
 	rise(peak);
 	int64_t batch = batch_of(peak);
 	int64_t room = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED) -
@@ -189,19 +189,19 @@ static void gather(struct live_peak *peak, struct slot *requester)
 
 	for (struct slot *slot = all; slot != NULL; slot = slot->next) {
 		int64_t share = slot == requester ? room / 4 : room * 3 / 4 / count;
-		int64_t reported = __atomic_load_n(&slot->reported, __ATOMIC_RELAXED);
+		int64_t published = __atomic_load_n(&slot->published, __ATOMIC_RELAXED);
 
-		set_limits(slot, closely ? reported - batch : INT64_MIN,
-			   reported + batch + (closely ? 0 : share));
+		set_limits(slot, closely ? published - batch : INT64_MIN,
+			   published + batch + (closely ? 0 : share));
 	}
 }
 
-/* Checks that the total is the sum of all reports, unless a slot reports meanwhile. Under the lock. */
+/* Checks that the total is the sum of what the slots have published, unless a slot publishes meanwhile. Under the lock. */
 static void check_total(const struct live_peak *peak)
 {
 	static struct check_pace pace;
-	uint64_t done = __atomic_load_n(&reports_done, __ATOMIC_SEQ_CST), count = 0;
-	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_SEQ_CST), reported = 0;
+	uint64_t done = __atomic_load_n(&publishing_done, __ATOMIC_SEQ_CST), count = 0;
+	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_SEQ_CST), published = 0;
 	const struct slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
 
 	(void)done; /* used in the checking build only */
@@ -209,16 +209,16 @@ static void check_total(const struct live_peak *peak)
 	if (!check_is_due(&pace))
 		return;
 	for (; slot != NULL; slot = slot->next, count++)
-		reported += __atomic_load_n(&slot->reported, __ATOMIC_RELAXED);
+		published += __atomic_load_n(&slot->published, __ATOMIC_RELAXED);
 	RECORDER_CHECK(count <= memory_used(LIVE_SLOTS));
-	RECORDER_CHECK(reported == total ||
-		       __atomic_load_n(&reports_begun, __ATOMIC_SEQ_CST) != done);
+	RECORDER_CHECK(published == total ||
+		       __atomic_load_n(&publishing_begun, __ATOMIC_SEQ_CST) != done);
 	check_done(&pace, count);
 }
 
 static void above_shared(struct live_peak *peak, struct slot *slot)
 {
-	report(peak, slot);
+	publish(peak, slot);
 	if (are_many()) {
 		rise(peak);
 		stay_close(peak, slot, false);
@@ -240,12 +240,12 @@ static void below_shared(struct live_peak *peak, struct slot *slot, uint64_t siz
 	bool many = are_many();
 
 	for (int i = 0; i < TRIES; i++) {
-		/* The slot's unreported bytes belong to the total before this free. */
+		/* The slot's unpublished bytes belong to the total before this free. */
 		if (is_rising(peak) || would_be_peak(peak, slot)) {
-			report(peak, slot);
+			publish(peak, slot);
 			end_rising(peak);
 		}
-		tell_as(peak, slot, account_live(slot->live) - (int64_t)size);
+		publish_as(peak, slot, account_live(slot->live) - (int64_t)size);
 		stay_close(peak, slot, !many);
 		/* gather starts the rise before it sets limits: either its limits came after these, or the rise is visible now. */
 		if (!many)
@@ -333,7 +333,7 @@ NOINLINE void account_add_serial(struct slot *slot, struct live_site_counters *c
 
 	set_limits(slot, INT64_MIN, INT64_MAX);
 	account_add(slot, counters, size, weight);
-	report(peak, slot);
+	publish(peak, slot);
 	rise(peak);
 	if (locked)
 		lock_release(&peak_lock);
@@ -348,7 +348,7 @@ NOINLINE void account_remove_serial(struct slot *slot, struct live_site_counters
 	set_limits(slot, INT64_MIN, INT64_MAX);
 	end_rising(peak);
 	account_remove(slot, counters, size, weight);
-	report(peak, slot);
+	publish(peak, slot);
 	if (locked)
 		lock_release(&peak_lock);
 }

@@ -6,7 +6,7 @@
  * total is above all earlier totals ("rising"), nothing needs saving: the peak is now. The first decrease ends the rise and starts
  * an epoch, which represents that peak; in each epoch, counters are saved before their first change.
  *
- * A slot reports its live bytes to the process only when they leave [floor, ceiling], so that threads which allocate and free their
+ * A slot publishes its live bytes to the process only when they leave [floor, ceiling], so that threads which allocate and free their
  * own blocks write no shared cache line. With one slot the limits are set so that the peak is exact. With several (account.c) they
  * are as wide as the distance to the peak allows; the error bound is stored beside the peak. */
 #ifndef RECORDER_COUNTERS_ACCOUNT_H

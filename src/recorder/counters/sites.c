@@ -130,7 +130,7 @@ static uint32_t site_add(uint64_t key, struct live_site site)
 bool sites_start(void)
 {
 	uint64_t first_node =
-		memory_append(LIVE_NODES, LIVE_FRAME_NO_STACK + 1, sizeof(struct live_node));
+		memory_append(LIVE_NODES, LIVE_FRAME_STACK_OFF + 1, sizeof(struct live_node));
 	uint64_t first_site = memory_append(LIVE_SITES, LIVE_SITE_FIRST, sizeof(struct live_site));
 	uint64_t first_counters =
 		memory_append(LIVE_SITE_COUNTERS, 1, sizeof(struct live_site_counters));
@@ -142,7 +142,7 @@ bool sites_start(void)
 	sites = table_new(TABLE_FIRST);
 	if (nodes.entry == NULL || sites.entry == NULL)
 		return false;
-	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_NO_STACK; mark++)
+	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_STACK_OFF; mark++)
 		*memory_node(mark) = (struct live_node){ 0, mark }; /* not part of any walk */
 	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
 		uint64_t key = sites_key(~(uint64_t)kind, (enum live_kind)kind);
@@ -165,12 +165,13 @@ void sites_recover(struct slot *slot)
 	lock_recover(&sites_lock, slot->id);
 }
 
-static void count_mark(const struct walk *walk)
+/* Of a new site: its stack is not complete. */
+static void count_mark(uint32_t mark, bool unreadable)
 {
-	if (walk->mark == LIVE_FRAME_CUT)
+	if (mark == LIVE_FRAME_CUT)
 		health_add(HEALTH_stacks_cut);
-	else if (walk->mark == LIVE_FRAME_STOPPED)
-		health_add(walk->unreadable ? HEALTH_stacks_unreadable : HEALTH_stacks_stopped);
+	else if (mark == LIVE_FRAME_STOPPED)
+		health_add(unreadable ? HEALTH_stacks_unreadable : HEALTH_stacks_stopped);
 }
 
 /* True if other slots may have created sites. A slot is registered before it creates its first. */
@@ -196,7 +197,7 @@ static uint32_t site_of_walk(struct walk *walk, uint64_t key, enum live_kind kin
 		return site;
 	site = site_add(key, (struct live_site){ .node = node, .kind = kind });
 	if (site != 0)
-		count_mark(walk);
+		count_mark(walk->mark, walk->unreadable);
 	return site;
 }
 
@@ -235,7 +236,7 @@ static void check_sites(void)
 	RECORDER_CHECK(sites.used == sites_entered - LIVE_SITE_OTHER_HEAP);
 	RECORDER_CHECK(table_check(&nodes));
 	RECORDER_CHECK(table_check(&sites));
-	for (uint32_t i = LIVE_FRAME_NO_STACK + 1; i < used; i++)
+	for (uint32_t i = LIVE_FRAME_STACK_OFF + 1; i < used; i++)
 		RECORDER_CHECK(node_find(memory_node(i)->parent, memory_node(i)->frame) == i);
 	for (uint32_t i = LIVE_SITE_OTHER_HEAP; i < sites_entered; i++)
 		RECORDER_CHECK(site_find(&sites, memory_site(i)->key) == i);
@@ -243,25 +244,25 @@ static void check_sites(void)
 }
 
 /* Reserves memory for a site and its counters before the lock is taken. Without counters, the next call would create the site
- * again. Stays above the reserve, unless `must`; the tables of sites, which grow with the sites, may use it. */
-static bool make_room(struct slot *slot, bool shared, bool must)
+ * again. Stays above the reserve, unless `use_reserve`; the tables of sites, which grow with the sites, may use it. */
+static bool make_room(struct slot *slot, bool shared, bool use_reserve)
 {
 	uint64_t used = memory_used(LIVE_SITES);
 
-	(must ? memory_open : memory_open_above_reserve)(LIVE_SITES,
-							 (used + 64) * sizeof(struct live_site));
+	(use_reserve ? memory_open : memory_open_above_reserve)(
+		LIVE_SITES, (used + 64) * sizeof(struct live_site));
 	if (shared)
 		grow(slot, &sites, used - __atomic_load_n(&sites_entered, __ATOMIC_RELAXED) + 64,
 		     memory_scratch);
-	return slot_reserve(slot, must);
+	return slot_reserve(slot, use_reserve);
 }
 
 /* Takes the lock with that memory reserved. *ret_shared: other slots may have created sites before. */
-static bool acquire_with_capacity(struct slot *slot, bool *ret_shared, bool must)
+static bool acquire_with_capacity(struct slot *slot, bool *ret_shared, bool use_reserve)
 {
 	for (;;) {
 		*ret_shared = is_shared();
-		if (!make_room(slot, *ret_shared, must))
+		if (!make_room(slot, *ret_shared, use_reserve))
 			return false;
 		if (!lock_acquire(&sites_lock, slot->id)) {
 			slot->walk->stamp =
@@ -275,10 +276,10 @@ static bool acquire_with_capacity(struct slot *slot, bool *ret_shared, bool must
 }
 
 static uint32_t counters_of(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
-			    bool must)
+			    bool use_reserve)
 {
 	if (site != 0)
-		return slot_counters(slot, key, site, kind, must);
+		return slot_counters(slot, key, site, kind, use_reserve);
 	health_add(HEALTH_unsited_calls);
 	return slot->counters_of_other[kind];
 }
@@ -306,16 +307,16 @@ COLD uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kin
 /* A site without a stack is the fallback when memory runs out: it must exist. */
 static COLD uint32_t counters_like(struct slot *slot, struct live_site like, uint64_t key)
 {
-	bool must = like.node <= LIVE_FRAME_NO_STACK, shared;
+	bool use_reserve = like.node <= LIVE_FRAME_STACK_OFF, shared;
 	uint32_t site = site_find_fast(key);
 
-	if (site == 0 && acquire_with_capacity(slot, &shared, must)) {
+	if (site == 0 && acquire_with_capacity(slot, &shared, use_reserve)) {
 		site = site_like(like, key, shared);
 		if (CHECKED)
 			check_sites();
 		lock_release(&sites_lock);
 	}
-	return counters_of(slot, key, site, (enum live_kind)like.kind, must);
+	return counters_of(slot, key, site, (enum live_kind)like.kind, use_reserve);
 }
 
 uint32_t sites_counters_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
@@ -366,8 +367,11 @@ COLD uint32_t sites_counters_of_chain(struct slot *slot, struct site_chain *chai
 		grow(slot, &nodes, more, memory_scratch_above_reserve);
 		if (acquire_with_capacity(slot, &shared, false)) {
 			site = site_of_others(key, shared, &failed);
-			if (site == 0 && !failed && (like.node = node_of_chain(chain)) != 0)
+			if (site == 0 && !failed && (like.node = node_of_chain(chain)) != 0) {
 				site = site_add(key, like);
+				if (site != 0)
+					count_mark(chain->mark, slot->walk->unreadable);
+			}
 			if (CHECKED)
 				check_sites();
 			lock_release(&sites_lock);
@@ -383,7 +387,7 @@ uint32_t sites_counters_without_stack(struct slot *slot, enum live_kind kind)
 
 	return LIKELY(found != 0) ? found
 				  : counters_like(slot,
-						  (struct live_site){ .node = LIVE_FRAME_NO_STACK,
+						  (struct live_site){ .node = LIVE_FRAME_STACK_OFF,
 								      .kind = kind },
 						  key);
 }

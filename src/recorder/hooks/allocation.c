@@ -15,8 +15,8 @@
 #include "recorder/unwind/walk.h"
 
 /* Walks the stack of an allocation, caches it and returns its hash. Calls from the loader are never cached, so that each of them
- * gets here. counters: receives the site's counters, allocated if needed; NULL if the stack may have interpreter frames. */
-static uint64_t walked(struct slot *slot, const uintptr_t *frame, uint32_t *counters)
+ * gets here. counters: receives the site's counters, allocated if needed; NULL if the stack may have Python frames. */
+static uint64_t walk_and_cache(struct slot *slot, const uintptr_t *frame, uint32_t *counters)
 {
 	bool by_loader = modules_is_loader(frame[1]);
 	uint32_t id = 0;
@@ -52,8 +52,8 @@ static uint32_t tag_below(struct slot *slot, uint32_t tag, uint32_t name, uint32
 	return below != 0 ? below : else_this;
 }
 
-/* The tag of a stack that counters_of_kind() or interpreted() has just looked up: if an interpreter runs a task on it, its label is the
- * innermost tag. */
+/* The tag of a stack that counters_of_kind() or counters_with_python() has just looked up: if an interpreter runs a task on it, its
+ * label is the innermost tag. */
 static ALWAYS_INLINE uint32_t tag_in_task(struct slot *slot, const uintptr_t *frame)
 {
 	uint32_t tag = tag_here(slot, frame);
@@ -67,30 +67,33 @@ static ALWAYS_INLINE uint32_t tagged(struct slot *slot, uint32_t id, uint32_t ta
 	return tag != 0 ? sites_counters_of_tag(slot, id, tag) : id;
 }
 
-/* True if the last walk used the full CFI interpreter, e.g. across a signal frame; such a walk is never cached. */
-static bool is_odd(const struct slot *slot)
+/* True if the last walk may have crossed a signal frame. Only the full CFI interpreter crosses one; its walks have stamp 0, as have
+ * truncated ones and those that met unreadable memory. */
+static bool may_cross_signal_frame(const struct slot *slot)
 {
 	return slot->walk->stamp == 0;
 }
 
-/* Returns the counters of a stack that may have interpreter frames. */
-static ALWAYS_INLINE uint32_t interpreted(struct slot *slot, const uintptr_t *frame,
-					  enum live_kind kind)
+/* Returns the counters of a stack that may have Python frames. */
+static ALWAYS_INLINE uint32_t counters_with_python(struct slot *slot, const uintptr_t *frame,
+						   enum live_kind kind)
 {
 	const struct stack_cache_entry *entry = stack_cache_find(slot, slot->stack_cache, frame);
-	uint64_t native = LIKELY(entry != NULL) ? entry->hash : walked(slot, frame, NULL);
+	uint64_t native = LIKELY(entry != NULL) ? entry->hash : walk_and_cache(slot, frame, NULL);
 
-	return python_counters(slot, native, kind, entry == NULL && is_odd(slot), frame);
+	return python_counters(slot, native, kind, entry == NULL && may_cross_signal_frame(slot),
+			       frame);
 }
 
-static uint32_t not_interpreted(struct slot *slot, const uintptr_t *frame)
+/* The same for a stack without Python frames. */
+static uint32_t counters_native(struct slot *slot, const uintptr_t *frame)
 {
 	const struct stack_cache_entry *entry = stack_cache_find(slot, slot->stack_cache, frame);
 	uint32_t id;
 
 	if (entry != NULL)
 		return entry->counters;
-	walked(slot, frame, &id);
+	walk_and_cache(slot, frame, &id);
 	return id;
 }
 
@@ -101,36 +104,36 @@ NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 	if (UNLIKELY(python_is_here())) {
 		slot->fast_cache = slot->fast_cache_untagged =
 			NULL; /* Python may have been loaded since */
-		id = interpreted(slot, frame, LIVE_KIND_HEAP);
+		id = counters_with_python(slot, frame, LIVE_KIND_HEAP);
 		return tagged(slot, id, tag_in_task(slot, frame));
 	}
 	if (UNLIKELY(slot->fast_cache == NULL))
-		return tagged(slot, not_interpreted(slot, frame), tag_here(slot, frame));
-	walked(slot, frame, &id);
+		return tagged(slot, counters_native(slot, frame), tag_here(slot, frame));
+	walk_and_cache(slot, frame, &id);
 	return id;
 }
 
-static NOINLINE uint32_t interpreted_of_kind(struct slot *slot, const uintptr_t *frame,
-					     enum live_kind kind)
+static NOINLINE uint32_t counters_of_kind_with_python(struct slot *slot, const uintptr_t *frame,
+						      enum live_kind kind)
 {
-	return interpreted(slot, frame, kind);
+	return counters_with_python(slot, frame, kind);
 }
 
 /* Returns the counters of a mapping or a pool block, walking the stack each time; with Python the stack cache is used, because its
  * pools are as busy as malloc. */
 static uint32_t counters_of_kind(struct slot *slot, const uintptr_t *frame, enum live_kind kind)
 {
-	return UNLIKELY(python_is_here()) ? interpreted_of_kind(slot, frame, kind)
+	return UNLIKELY(python_is_here()) ? counters_of_kind_with_python(slot, frame, kind)
 					  : sites_counters(slot, walk_stack(slot, frame), kind);
 }
 
 NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
 {
-	uint64_t verdict = mode_decide_map();
+	uint64_t decision = mode_decide_map();
 
-	if (verdict == MODE_SKIP)
+	if (decision == MODE_SKIP)
 		return 0;
-	if (verdict == MODE_WITHOUT_STACK)
+	if (decision == MODE_WITHOUT_STACK)
 		return tagged(slot, sites_counters_without_stack(slot, LIVE_KIND_MMAP),
 			      tag_here(slot, frame));
 	uint32_t id = counters_of_kind(slot, frame, LIVE_KIND_MMAP);
@@ -216,6 +219,8 @@ static struct live_site_counters *record_sample(struct slot *slot, void *block, 
 		return NULL;
 	}
 	account_alloc(slot, counters, size, fragmentation, entry.weight);
+	/* Readers add the countdown to the slot's calls and bytes, for exact totals. mode_decide() has counted this call in the countdown,
+	 * and account_alloc() its weight in the slot: the weight is subtracted here. */
 	countdown_add(slot, -(uint64_t)entry.weight, -(uint64_t)entry.weight * size);
 	sample_add_allocation(samples, size, exact_weight);
 	slot->last_block = block;

@@ -282,7 +282,7 @@ static bool is_sample(struct thread_state *self, uint64_t size)
 }
 
 /* Decides whether a block gets its stack. The collector's limits: 0 is none. */
-static uint64_t judge_stack(uint64_t size)
+static uint64_t decide_stack(uint64_t size)
 {
 	uint64_t most = memory.control->stack_most_bytes;
 
@@ -302,7 +302,7 @@ NOINLINE uint64_t mode_decide(uint64_t size, struct slot *counts_in)
 		return MODE_SKIP;
 	if (self->interval == 0 &&
 	    begin(self)) /* the mode changed: this is the first block under the new one */
-		return judge_stack(size);
+		return decide_stack(size);
 	uint64_t interval = self->interval;
 
 	if (interval == 0)

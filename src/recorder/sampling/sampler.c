@@ -156,14 +156,14 @@ static uint64_t of_bytes(uint64_t size, uint64_t weight)
 
 void sample_add_allocation(struct live_samples *samples, uint64_t size, uint64_t weight)
 {
-	arch_add(&samples->taken, 1);
+	arch_add(&samples->count, 1);
 	arch_add(&samples->calls_variance, of_calls(weight));
 	arch_add(&samples->bytes_variance, of_bytes(size, weight));
 }
 
 void sample_add_free(struct live_samples *samples, uint64_t size, uint64_t weight)
 {
-	arch_add(&samples->given, 1);
+	arch_add(&samples->freed_count, 1);
 	arch_add(&samples->frees_variance, of_calls(weight));
 	arch_add(&samples->freed_variance, of_bytes(size, weight));
 }

@@ -28,11 +28,11 @@ static struct rule_table *rules_table(unsigned bits)
 
 bool rules_start(void)
 {
-	uint64_t first = memory_append(LIVE_FRAMES, LIVE_FRAME_NO_STACK + 1, sizeof(uint64_t));
+	uint64_t first = memory_append(LIVE_FRAMES, LIVE_FRAME_STACK_OFF + 1, sizeof(uint64_t));
 
 	if (first != 0)
 		return false;
-	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_NO_STACK; mark++)
+	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_STACK_OFF; mark++)
 		*memory_frame(mark) = live_frame_pack(0, mark, 0);
 	rule_table = rules_table(TABLE_BITS_FIRST);
 	return rule_table != NULL;

@@ -61,14 +61,14 @@ static void separate(struct json *j)
 }
 
 /* Once the buffer has failed, nothing is written and levels are not tracked: every call is a no-op. */
-static bool is_broken(const struct json *j)
+static bool has_failed(const struct json *j)
 {
 	return j->out->failed;
 }
 
 static void before_value(struct json *j)
 {
-	if (is_broken(j))
+	if (has_failed(j))
 		return;
 	if (j->after_key) {
 		j->after_key = false;
@@ -84,7 +84,7 @@ static void open_level(struct json *j, bool is_object)
 	/* Depth depends on data, so exceeding it is a failure, not an assertion. */
 	if (j->depth == JSON_MAX_DEPTH)
 		j->out->failed = true;
-	if (is_broken(j))
+	if (has_failed(j))
 		return;
 	buffer_char(j->out, is_object ? '{' : '[');
 	set_bit(j->is_object, j->depth, is_object);
@@ -94,7 +94,7 @@ static void open_level(struct json *j, bool is_object)
 
 static void close_level(struct json *j, bool is_object)
 {
-	if (is_broken(j))
+	if (has_failed(j))
 		return;
 	ASSERT(j->depth > 0 && in_object(j) == is_object && !j->after_key);
 	j->depth--;
@@ -168,7 +168,7 @@ static void write_string(struct buffer *out, struct span text)
 
 void json_key(struct json *j, const char *key)
 {
-	if (is_broken(j))
+	if (has_failed(j))
 		return;
 	ASSERT(in_object(j) && !j->after_key);
 	separate(j);

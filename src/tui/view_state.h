@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user is looking at, and how keys change it. Independent of the terminal: a key is a number. */
-#ifndef TUI_QUESTION_H
-#define TUI_QUESTION_H
+/* Which view the user has selected, and how keys change that. Independent of the terminal: a key is a number. */
+#ifndef TUI_VIEW_STATE_H
+#define TUI_VIEW_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "analysis/views/rates.h"
 #include "tui/top.h"
 
-enum { QUESTION_TEXT = 128 };
+enum { FILTER_SIZE = 128 }; /* of the text, with its NUL */
 
 /* Views: the first two are implemented here, the others are analyses of that name. */
 enum { VIEW_PROCESSES, VIEW_SITES };
@@ -26,34 +26,35 @@ extern const struct top_view top_views[];
 size_t top_view_count(void);
 bool top_view_exists(size_t view);
 
-struct question {
+/* What the worker needs to make the text of a view. */
+struct view_state {
 	uint64_t serial; /* incremented with every change of the members below */
 	pid_t pid;
 	size_t view, order;
-	char filter[QUESTION_TEXT];
+	char filter[FILTER_SIZE];
 	bool exact_bytes, utf8, paused;
 	uint64_t interval_ns;
 	unsigned columns;
-	char file[32],
-		again[64]; /* name of the process in reports, and the command line that reports on it */
+	char file[32];		 /* name of the process in reports */
+	char report_command[64]; /* the command line that reports on it */
 };
 
 /* Sets the process; 0: none yet. */
-void question_process(struct question *question, pid_t pid);
+void view_state_set_process(struct view_state *state, pid_t pid);
 
 /* Converts to a query. Returns -1 with the error set if the filter is invalid. The caller calls filters_release;
- * the texts are owned by the question. */
-int question_query(const struct question *question, struct query *ret, struct error *error);
-enum rates_order question_order(const struct question *question);
+ * the strings belong to the state. */
+int view_state_query(const struct view_state *state, struct query *ret, struct error *error);
+enum rates_order view_state_order(const struct view_state *state);
 
-/* The state of the user interface: the question, and what only the screen needs. */
-struct looking {
-	struct question question;
+/* The state of the user interface: the current view, and what only the screen needs. */
+struct ui_state {
+	struct view_state current;
 	size_t first_line; /* first visible line of the pane */
 	size_t cursor;	   /* in the list of processes */
 	bool help, quit;
 	bool typing; /* a filter is being typed, into `typed` */
-	char typed[QUESTION_TEXT];
+	char typed[FILTER_SIZE];
 };
 
 /* The part of what the screen shows that keys depend on. */
@@ -64,6 +65,6 @@ struct shown {
 };
 
 /* Handles any key; an unknown key changes nothing. */
-void looking_press(struct looking *looking, int key, const struct shown *shown);
+void ui_handle_key(struct ui_state *ui, int key, const struct shown *shown);
 
 #endif

@@ -3,7 +3,7 @@
  * Turns keys into a query. Pure: the same state and key give the same state, so that everything is tested without a
  * terminal. The help shows the rows of both tables.
  */
-#include "tui/question.h"
+#include "tui/view_state.h"
 
 #include <ncurses.h>
 #include <stdio.h>
@@ -59,9 +59,9 @@ const struct top_order top_orders[] = {
 };
 enum { ORDER_GROWTH = 1, ORDER_NOW = 2, ORDER_COUNT = ARRAY_SIZE(top_orders) - 1 };
 
-enum rates_order question_order(const struct question *q)
+enum rates_order view_state_order(const struct view_state *state)
 {
-	switch (q->order) {
+	switch (state->order) {
 	case ORDER_GROWTH:
 		return RATES_BY_GROWTH;
 	case ORDER_NOW:
@@ -71,112 +71,113 @@ enum rates_order question_order(const struct question *q)
 	}
 }
 
-int question_query(const struct question *q, struct query *ret, struct error *error)
+int view_state_query(const struct view_state *state, struct query *ret, struct error *error)
 {
 	enum { ROWS = 500 };
 
 	*ret = (struct query){ .limit = ROWS,
-			       .has_cost = top_views[q->view].ordered,
-			       .file = q->file,
-			       .again = q->again };
-	if (ret->has_cost && question_order(q) == RATES_BY_COST &&
-	    cost_parse(top_orders[q->order].name, &ret->cost, &ret->at, error) < 0)
+			       .has_cost = top_views[state->view].ordered,
+			       .file = state->file,
+			       .again = state->report_command };
+	if (ret->has_cost && view_state_order(state) == RATES_BY_COST &&
+	    cost_parse(top_orders[state->order].name, &ret->cost, &ret->at, error) < 0)
 		return -1;
-	return q->filter[0] ? filters_add(&ret->filters, RULE_FOCUS, q->filter, error) : 0;
+	return state->filter[0] ? filters_add(&ret->filters, RULE_FOCUS, state->filter, error) : 0;
 }
 
-void question_process(struct question *q, pid_t pid)
+void view_state_set_process(struct view_state *state, pid_t pid)
 {
-	q->pid = pid;
-	snprintf(q->file, sizeof q->file, "process %d", (int)pid);
-	snprintf(q->again, sizeof q->again, "heapgauge report --pid %d", (int)pid);
+	state->pid = pid;
+	snprintf(state->file, sizeof state->file, "process %d", (int)pid);
+	snprintf(state->report_command, sizeof state->report_command, "heapgauge report --pid %d",
+		 (int)pid);
 }
 
-static void change(struct looking *l)
+static void change(struct ui_state *ui)
 {
-	l->question.serial++;
-	l->first_line = 0;
+	ui->current.serial++;
+	ui->first_line = 0;
 }
 
-static void look_at(struct looking *l, size_t view)
+static void show_view(struct ui_state *ui, size_t view)
 {
-	if (view != VIEW_PROCESSES && l->question.pid == 0)
+	if (view != VIEW_PROCESSES && ui->current.pid == 0)
 		return; /* a process must be chosen first */
-	l->question.view = view;
-	change(l);
+	ui->current.view = view;
+	change(ui);
 }
 
-static bool press_letter(struct looking *l, int key)
+static bool press_letter(struct ui_state *ui, int key)
 {
 	for (size_t i = 0; top_views[i].name; i++)
 		if (key == top_views[i].key && top_view_exists(i)) {
-			look_at(l, i);
+			show_view(ui, i);
 			return true;
 		}
 	for (size_t i = 0; top_orders[i].name; i++)
 		if (key == top_orders[i].key) {
-			l->question.order = i;
-			change(l);
+			ui->current.order = i;
+			change(ui);
 			return true;
 		}
 	return false;
 }
 
 /* Moves to the next or previous view; the list of processes is not among them. */
-static void turn_view(struct looking *l, size_t step)
+static void step_view(struct ui_state *ui, size_t step)
 {
-	size_t count = top_view_count(), view = l->question.view;
+	size_t count = top_view_count(), view = ui->current.view;
 
 	do
 		view = (view + step) % count;
 	while (view == VIEW_PROCESSES || !top_view_exists(view));
-	look_at(l, view);
+	show_view(ui, view);
 }
 
-static void turn_order(struct looking *l, size_t step)
+static void step_order(struct ui_state *ui, size_t step)
 {
-	l->question.order = (l->question.order + step) % ORDER_COUNT;
-	change(l);
+	ui->current.order = (ui->current.order + step) % ORDER_COUNT;
+	change(ui);
 }
 
-static void press_typing(struct looking *l, int key)
+static void press_typing(struct ui_state *ui, int key)
 {
-	size_t length = strlen(l->typed);
+	size_t length = strlen(ui->typed);
 
 	switch (key) {
 	case '\n':
 	case '\r':
 	case KEY_ENTER:
-		l->typing = false;
-		memcpy(l->question.filter, l->typed, sizeof l->typed);
-		change(l);
+		ui->typing = false;
+		memcpy(ui->current.filter, ui->typed, sizeof ui->typed);
+		change(ui);
 		break;
 	case ESCAPE:
-		l->typing = false;
+		ui->typing = false;
 		break;
 	case KEY_BACKSPACE:
 	case RUBOUT:
 	case '\b':
-		while (length > 0 && ((unsigned char)l->typed[--length] & 0xc0) == 0x80)
+		while (length > 0 && ((unsigned char)ui->typed[--length] & 0xc0) == 0x80)
 			; /* removes a multibyte character as a whole */
-		l->typed[length] = '\0';
+		ui->typed[length] = '\0';
 		break;
 	case CTRL_U:
-		l->typed[0] = '\0';
+		ui->typed[0] = '\0';
 		break;
 	default:
-		if (key >= ' ' && key < 256 && length + 1 < sizeof l->typed) {
-			l->typed[length] = (char)key;
-			l->typed[length + 1] = '\0';
+		if (key >= ' ' && key < 256 && length + 1 < sizeof ui->typed) {
+			ui->typed[length] = (char)key;
+			ui->typed[length + 1] = '\0';
 		}
 	}
 }
 
-static void scroll_to(struct looking *l, size_t line, const struct shown *shown)
+static void scroll_to(struct ui_state *ui, size_t line, const struct shown *shown)
 {
 	size_t last = shown->lines > shown->page ? shown->lines - shown->page : 0;
 
-	l->first_line = MIN(line, last);
+	ui->first_line = MIN(line, last);
 }
 
 static size_t less(size_t from, size_t by)
@@ -184,10 +185,10 @@ static size_t less(size_t from, size_t by)
 	return from > by ? from - by : 0;
 }
 
-static void press_moving(struct looking *l, int key, const struct shown *shown)
+static void press_moving(struct ui_state *ui, int key, const struct shown *shown)
 {
-	bool choosing = l->question.view == VIEW_PROCESSES && shown->process_count > 0;
-	size_t at = choosing ? l->cursor : l->first_line;
+	bool choosing = ui->current.view == VIEW_PROCESSES && shown->process_count > 0;
+	size_t at = choosing ? ui->cursor : ui->first_line;
 	size_t page = choosing ? 1 : MAX(shown->page, (size_t)2) - 1;
 
 	switch (key) {
@@ -215,80 +216,80 @@ static void press_moving(struct looking *l, int key, const struct shown *shown)
 		return;
 	}
 	if (choosing)
-		l->cursor = MIN(at, shown->process_count - 1);
+		ui->cursor = MIN(at, shown->process_count - 1);
 	else
-		scroll_to(l, at, shown);
+		scroll_to(ui, at, shown);
 }
 
-static void choose(struct looking *l, const struct shown *shown)
+static void open_process(struct ui_state *ui, const struct shown *shown)
 {
-	if (l->question.view != VIEW_PROCESSES || l->cursor >= shown->process_count)
+	if (ui->current.view != VIEW_PROCESSES || ui->cursor >= shown->process_count)
 		return;
-	question_process(&l->question, shown->processes[l->cursor]);
-	l->question.filter[0] = '\0';
-	l->question.paused = false;
-	look_at(l, VIEW_SITES);
+	view_state_set_process(&ui->current, shown->processes[ui->cursor]);
+	ui->current.filter[0] = '\0';
+	ui->current.paused = false;
+	show_view(ui, VIEW_SITES);
 }
 
-static void press_plain(struct looking *l, int key, const struct shown *shown)
+static void press_plain(struct ui_state *ui, int key, const struct shown *shown)
 {
-	struct question *q = &l->question;
+	struct view_state *state = &ui->current;
 
 	switch (key) {
 	case 'q':
-		l->quit = true;
+		ui->quit = true;
 		return;
 	case '?':
-		l->help = true;
+		ui->help = true;
 		return;
 	case ' ':
-		q->paused = !q->paused;
-		q->serial++;
+		state->paused = !state->paused;
+		state->serial++;
 		return;
 	case 'b':
-		q->exact_bytes = !q->exact_bytes;
-		q->serial++;
+		state->exact_bytes = !state->exact_bytes;
+		state->serial++;
 		return;
 	case '/':
-		l->typing = true;
-		memcpy(l->typed, q->filter, sizeof l->typed);
+		ui->typing = true;
+		memcpy(ui->typed, state->filter, sizeof ui->typed);
 		return;
 	case '\t':
 	case KEY_BTAB:
-		turn_view(l, key == '\t' ? 1 : top_view_count() - 1);
+		step_view(ui, key == '\t' ? 1 : top_view_count() - 1);
 		return;
 	case '>':
 	case '<':
-		turn_order(l, key == '>' ? 1 : ORDER_COUNT - 1);
+		step_order(ui, key == '>' ? 1 : ORDER_COUNT - 1);
 		return;
 	case '+':
 	case '-':
-		q->interval_ns = key == '+' ? MAX(q->interval_ns / 2, INTERVAL_MIN_NS)
-					    : MIN(q->interval_ns * 2, INTERVAL_MAX_NS);
-		q->serial++;
+		state->interval_ns = key == '+' ? MAX(state->interval_ns / 2, INTERVAL_MIN_NS)
+						: MIN(state->interval_ns * 2, INTERVAL_MAX_NS);
+		state->serial++;
 		return;
 	case '\n':
 	case '\r':
 	case KEY_ENTER:
-		choose(l, shown);
+		open_process(ui, shown);
 		return;
 	default:
-		if (!press_letter(l, key))
-			press_moving(l, key, shown);
+		if (!press_letter(ui, key))
+			press_moving(ui, key, shown);
 	}
 }
 
-void looking_press(struct looking *l, int key, const struct shown *shown)
+void ui_handle_key(struct ui_state *ui, int key, const struct shown *shown)
 {
 	if (key == CTRL_C)
-		l->quit = true;
+		ui->quit = true;
 	else if (key == CTRL_L || key == KEY_RESIZE)
-		l->question.serial++; /* forces a redraw */
-	else if (l->typing)
-		press_typing(l, key);
-	else if (l->help) {
-		l->help = false; /* any key closes the help, but q still quits */
-		l->quit = key == 'q';
+		ui->current.serial++; /* forces a redraw */
+	else if (ui->typing)
+		press_typing(ui, key);
+	else if (ui->help) {
+		ui->help = false; /* any key closes the help, but q still quits */
+		ui->quit = key == 'q';
 	} else
-		press_plain(l, key, shown);
+		press_plain(ui, key, shown);
 }
