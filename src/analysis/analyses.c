@@ -57,7 +57,8 @@ const struct analysis analyses[] = {
 	{ "snapshots", "snapshots, and what changed between them", analyse_snapshots, 0 },
 	{ "timeline", "live, RSS and rates over time, with the peak and the snapshots",
 	  analyse_timeline, 0 },
-	{ "history", "live bytes of the heaviest sites over time", analyse_history, OVER_TIME },
+	{ "history", "live bytes of the heaviest sites over time, or of their owners: --by own",
+	  analyse_history, ADDS_UP },
 	{ "growth", "what grows, how fast, and whether it is bounded", analyse_growth, OVER_TIME },
 	{ NULL, NULL, NULL },
 };

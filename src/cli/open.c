@@ -16,10 +16,12 @@
 #include "cli/output.h"
 #include "model/build.h"
 #include "model/frames/names.h"
+#include "base/compiler.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
-enum { TEXT_STACK_FRAMES = 8 };
+/* What people see by default: a list of stacks fits a screen. */
+enum { TEXT_STACK_FRAMES = 8, STACKS_SHOWN = 5 };
 
 char *recording_path(const char *path, struct error *error)
 {
@@ -113,8 +115,11 @@ int show_result(struct render_output *out, const struct profile *profile,
 void show_asked(struct show *show, struct query_options *asked)
 {
 	asked->query.must_match = true;
-	if (!asked->limit_given)
+	if (!asked->limit_given) {
 		asked->query.limit = show->renderer->default_limit;
+		if (show->view->sites && show->renderer->is_for_people)
+			asked->query.limit = MIN(asked->query.limit, (size_t)STACKS_SHOWN);
+	}
 	show->query = &asked->query;
 	show->names = asked->names;
 	if (!asked->style_given && show->renderer->is_for_people)

@@ -344,12 +344,12 @@ static int fill_row(const struct hg_table *table, size_t row, struct hg_cell *ce
 }
 
 static const struct table_column node_columns[] = {
-	{ "parent", "id", 0, false },	    { "value", "count", 0, false },
-	{ "self", "count", 0, false },	    { "function", "text", 0, false },
-	{ "module", "text", 0, false },	    { "file", "text", 0, false },
-	{ "line", "id", 0, false },	    { "inlined", "flag", 0, false },
-	{ "language", "text", 0, false },   { "value_error", "count", 0, true },
-	{ "self_error", "count", 0, true },
+	{ "parent", "id", 0, false },	     { "value", "count", 0, false },
+	{ "self", "count", 0, false },	     { "function", "text", 0, false },
+	{ "module", "text", 0, false },	     { "file", "text", 0, false },
+	{ "line", "id", 0, false },	     { "inlined", "flag", 0, false },
+	{ "own", "flag", 0, false },	     { "language", "text", 0, false },
+	{ "value_error", "count", 0, true }, { "self_error", "count", 0, true },
 };
 enum { NODE_ERRORS = 2 };
 
@@ -369,10 +369,11 @@ static int fill_node(const struct hg_table *table, size_t row, struct hg_cell *c
 	cells[5] = cell_text(frame ? frame->file : NULL);
 	cells[6] = cell_unsigned(frame ? frame->line : 0);
 	cells[7] = cell_flag(frame && frame->inlined);
-	cells[8] = cell_text(frame ? frame->language : NULL);
+	cells[8] = cell_flag(frame && frame->own);
+	cells[9] = cell_text(frame ? frame->language : NULL);
 	if (nodes->value_error) {
-		cells[9] = cell_double((double)nodes->value_error[row]);
-		cells[10] = cell_double((double)nodes->self_error[row]);
+		cells[10] = cell_double((double)nodes->value_error[row]);
+		cells[11] = cell_double((double)nodes->self_error[row]);
 	}
 	return 0;
 }

@@ -259,6 +259,7 @@ static void write_names(struct json *j, const struct result_nodes *n)
 		json_field_string(j, "file", f->file);
 		json_field_u64(j, "line", f->line);
 		json_field_bool(j, "inlined", f->inlined);
+		json_field_bool(j, "own", f->own);
 		json_field_string(j, "language", f->language);
 		json_end_object(j);
 	}

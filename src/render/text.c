@@ -547,19 +547,65 @@ static void append_frame(struct buffer *b, const struct result_frame *f,
 	buffer_char(b, '\n');
 }
 
-static void append_stack(struct buffer *b, struct result_frames frames,
-			 const struct render_options *o)
+/* Own code, and neither the start of its executable nor an allocation wrapper. */
+static bool is_own(const struct result_frame *f)
 {
-	size_t shown = frames.count;
+	return f->own && !f->runtime_frame;
+}
 
-	/* One more frame takes no more space than the line about it. */
-	if (o->stack_frames && shown > o->stack_frames + 1)
-		shown = o->stack_frames;
-	for (size_t i = 0; i < shown; i++)
-		append_frame(b, frames.at[i], o);
-	if (shown < frames.count) {
+/* The end of the run of library frames that begins at `from`; sentinel frames belong to none. */
+static size_t end_of_libraries(struct result_frames frames, size_t from)
+{
+	size_t at = from;
+
+	while (at < frames.count && !is_own(frames.at[at]) && frames.at[at]->function[0] != '[')
+		at++;
+	return at;
+}
+
+static bool has_own(struct result_frames frames)
+{
+	for (size_t i = 0; i < frames.count; i++)
+		if (is_own(frames.at[i]))
+			return true;
+	return false;
+}
+
+/* One line for several frames of libraries; the first of them names the option. */
+static void append_libraries(struct buffer *b, size_t count, bool *ret_told)
+{
+	buffer_fill(b, ' ', STACK_INDENT);
+	buffer_printf(b, "... %s library frames%s\n", units_count(count).text,
+		      *ret_told ? "" : " (--no-own shows them)");
+	*ret_told = true;
+}
+
+/*
+ * Around the project's own code, frames of libraries are counted instead of shown, except for the function that own code called
+ * to allocate. One more frame takes no more space than the line about it.
+ */
+static void append_stack(struct buffer *b, struct result_frames frames,
+			 const struct render_options *o, bool *ret_told)
+{
+	bool own = has_own(frames);
+	size_t lines = 0, at = 0;
+
+	while (at < frames.count && (!o->stack_frames || lines < o->stack_frames ||
+				     (lines == o->stack_frames && at + 1 == frames.count))) {
+		size_t end = own ? end_of_libraries(frames, at) : at;
+		size_t hidden = end - at - (at == 0 && end > at ? 1 : 0);
+
+		if (end > at && hidden > 1) {
+			append_libraries(b, hidden, ret_told);
+			at += hidden;
+		} else {
+			append_frame(b, frames.at[at++], o);
+		}
+		lines++;
+	}
+	if (at < frames.count) {
 		buffer_fill(b, ' ', STACK_INDENT);
-		buffer_printf(b, "... %s more frames\n", units_count(frames.count - shown).text);
+		buffer_printf(b, "... %s more frames\n", units_count(frames.count - at).text);
 	}
 }
 
@@ -590,6 +636,7 @@ static int append_rows(struct render_output *out, const struct result_table *t,
 {
 	struct buffer *b = &out->buffer;
 	struct widths widths[COLUMNS_MAX];
+	bool told = false;
 
 	ASSERT(t->column_count <= COLUMNS_MAX);
 	measure(t, branches, o, widths);
@@ -599,7 +646,7 @@ static int append_rows(struct render_output *out, const struct result_table *t,
 		for (size_t i = 0; i < t->column_count; i++) {
 			if (t->columns[i].unit != UNIT_FRAMES || !t->columns[i].title)
 				continue;
-			append_stack(b, t->values[row * t->column_count + i].frames, o);
+			append_stack(b, t->values[row * t->column_count + i].frames, o, &told);
 			if (row + 1 < t->row_count || t->left_out_count)
 				buffer_char(b, '\n');
 		}

@@ -10,7 +10,7 @@ from compiled import WAIT_SECONDS
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What depends on the machine, its load, or the debug information of its C library.
 VARIES = re.compile(
-    r"^ +(RSS|coverage|next|age|group|pressure|live|!) |^ {13}|libc|libstdc|strdup|strndup|_start|more frames|shows? as|debug information|^\s*$"
+    r"^ +(RSS|coverage|next|age|group|pressure|live|!) |^ {13}|libc|libstdc|strdup|strndup|_start|more frames|library frames|shows? as|debug information|^\s*$"
 )
 
 

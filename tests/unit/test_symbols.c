@@ -400,7 +400,12 @@ static void names_are_demangled(void **state)
 		/* Rust, v0 */
 		{ "_RNvC6_123foo3bar", "123foo::bar" },
 		{ "_RINvNtC3std3mem8align_ofjE", "std::mem::align_of::<usize>" },
+		/* gfortran */
+		{ "__grid_MOD_solve", "grid::solve" },
+		{ "__grid_MOD_", NULL },
+		{ "___MOD_solve", NULL },
 		/* not mangled */
+		{ "__libc_start_main", NULL },
 		{ "malloc", NULL },
 		{ "_Zebra", NULL },
 		{ "", NULL },

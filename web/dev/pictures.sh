@@ -29,10 +29,10 @@ shoot() { # views... ; the page of $files
 }
 
 files="store.hg --against old.hg"
-shoot start "time" 'compare=compare?compare=1' threads 'handover=threads?tab=handover' run 'lifetimes=sizes?tab=both' sizes \
+shoot start "time" 'compare=compare?compare=1' 'difference=flame?compare=1' threads 'handover=threads?tab=handover' 'processes=threads?tab=processes' run 'lifetimes=sizes?tab=both' sizes \
 	"source=source?path=$(printf %s "$folder/store.cc" | sed 's#/#%2F#g')"
 files="compiler.hg"
-shoot flame 'pivot=flame?pivot=execute_one_pass%28opt_pass%2A%29' tree 'sites=sites?cost=total'
+shoot flame 'pivot=flame?pivot=execute_one_pass%28opt_pass%2A%29' tree 'sites=sites?cost=total' 'owners=sites?by=own'
 
 # The tutorials', in one theme: docs/pictures.
 examples=$here/../../examples
@@ -48,7 +48,7 @@ done
 for picture in 'leak=flame?cost=leaked' 'peak=time' 'temporaries=flame?cost=temporary' 'cache=flame?cost=leaked'; do
 	name=${picture%%=*}
 	"$heapgauge" report "$name.hg" --format html -o "$name.html"
-	THEMES=light node "$here/shots.mjs" "file://$PWD/$name.html" tutorials "$picture"
+	THEMES=light SIZES=1 node "$here/shots.mjs" "file://$PWD/$name.html" tutorials "$picture"
 	node "$here/shrink.mjs" "tutorials/$name-light.png" "$pictures/$name.png"
 done
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// node dev/shots.mjs URL FOLDER [VIEW...]: pictures of the views in both themes, as they are in docs/screenshots.
+// node dev/shots.mjs URL FOLDER [VIEW...]: pictures of the views in both themes and three widths, as they are in docs/screenshots.
 // A view is the text behind #/ of an address, with an optional NAME= before it.
 import { mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,8 +12,15 @@ const [url, folder, ...views] = process.argv.slice(2);
 
 mkdirSync(folder, { recursive: true });
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox'] });
-for (const theme of (process.env.THEMES || 'light,dark').split(',')) {
-	const page = await browser.newPage({ viewport: { width: 1280, height: 720 }, colorScheme: theme });
+/** The first has no suffix. */
+const SIZES = [
+	{ width: 1440, height: 900 },
+	{ width: 1024, height: 768 },
+	{ width: 390, height: 844 },
+].slice(0, Number(process.env.SIZES || 3));
+
+async function shoot(theme, size, suffix) {
+	const page = await browser.newPage({ viewport: size, colorScheme: theme });
 	page.on('console', (message) => message.type() === 'error' && console.log(`${theme}: ${message.text()}`));
 	page.on('pageerror', (error) => console.log(`${theme}: ${error.message}`));
 	for (const view of views) {
@@ -23,8 +30,13 @@ for (const theme of (process.env.THEMES || 'light,dark').split(',')) {
 		await page.waitForSelector('.app');
 		await page.waitForFunction(() => !document.querySelector('.progress'), null, { timeout: 60000 });
 		await page.waitForTimeout(250);
-		await page.screenshot({ path: join(folder, `${name}-${theme}.png`) });
+		const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+		if (wide > 0) console.log(`${name} at ${size.width}: ${wide} pixels wider than the screen`);
+		await page.screenshot({ path: join(folder, `${name}-${theme}${suffix}.png`) });
 	}
 	await page.close();
 }
+
+for (const theme of (process.env.THEMES || 'light,dark').split(','))
+	for (const size of SIZES) await shoot(theme, size, size === SIZES[0] ? '' : `-${size.width}`);
 await browser.close();

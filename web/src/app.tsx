@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame of the page: what all views share, and the current view.
 import type { FunctionComponent } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { about, waiting } from './model/source';
-import { address, formatState, go, moved, state, type ViewName } from './model/state';
+import { address, formatState, go, moved, state, value, type ViewName } from './model/state';
 import { switchTheme, theme } from './model/theme';
 import { asking, CopyButton, Toast } from './parts/copy';
 import { RunFacts } from './parts/badge';
@@ -99,12 +100,27 @@ function Bar() {
 	);
 }
 
+/** "Flame - run.hg - heapgauge": tells tabs of a browser apart. */
+function useTitle(view: View): void {
+	const files = about.value?.files ?? [];
+	const live = about.value?.live_pid;
+	const of = live ? `pid ${live}` : (files[Number(value('file') ?? 0)] ?? files[0])?.name;
+	useEffect(() => {
+		document.title = [view.label, of, 'heapgauge'].filter(Boolean).join(' - ');
+	}, [view.label, of]);
+}
+
 export function App() {
 	const view = VIEWS.find((known) => known.name === state.value.view) ?? VIEWS[0]!;
 	const Shown = view.component;
 	const known = useKnownPeak();
+	const main = useRef<HTMLElement>(null);
+	useTitle(view);
 	return (
 		<div class="app">
+			<button type="button" class="skip" onClick={() => main.current?.focus()}>
+				Skip to the view
+			</button>
 			<Bar />
 			<section class="asking" aria-label="Question, time and recording">
 				<Guard what="the question">
@@ -118,7 +134,7 @@ export function App() {
 				</Guard>
 			</section>
 			<FilterBar asked={asking.value} />
-			<main style={{ position: 'relative', minHeight: 0, display: 'grid' }} aria-label={view.label}>
+			<main ref={main} tabIndex={-1} style={{ position: 'relative', minHeight: 0, display: 'grid' }} aria-label={view.label}>
 				<h1 class="hidden-words">{view.label}</h1>
 				{waiting.value > 0 && <div class="progress" />}
 				<Guard key={view.name} what={`the view "${view.label}"`}>

@@ -9,7 +9,7 @@ import { layersOf, stepped } from '../src/model/layers';
 import { eventsOf, findMoment, momentsOf, nearestMoment } from '../src/model/moments';
 import { ratesOf } from '../src/model/rates';
 import { tagRows } from '../src/model/tags';
-import type { Finding, GrowthResult, HistoryResult, Point, Site, SizeRow, SnapshotsResult, Tag, Thread, TimelineResult } from '../src/model/types';
+import type { Finding, GrowthResult, HistoryResult, OwnersHistoryResult, Point, Site, SizeRow, SnapshotsResult, Tag, Thread, TimelineResult } from '../src/model/types';
 
 describe('classes', () => {
 	it('are powers of two', () => {
@@ -65,14 +65,13 @@ describe('layers', () => {
 	it('add up to what is live', () => {
 		const history = {
 			snapshot_at_ns: [10, 20],
-			frames: [],
-			sites: [
-				{ pid: 1, site: 1, max_snapshot_bytes: 6, history: [4, 6], stack: [] },
-				{ pid: 1, site: 2, max_snapshot_bytes: 3, history: [3, 1], stack: [] },
+			owners: [
+				{ own: 'fill (a.c:1)', max_snapshot_bytes: 6, history: [4, 6] },
+				{ own: 'load (a.c:2)', max_snapshot_bytes: 3, history: [3, 1] },
 			],
-		} as unknown as HistoryResult;
+		} as unknown as OwnersHistoryResult;
 		const layers = layersOf(history, [point(5, 2), point(10, 10), point(20, 12)]);
-		expect(layers.map((layer) => layer.key)).toEqual(['rest', '1.2', '1.1']);
+		expect(layers.map((layer) => layer.key)).toEqual(['rest', 'load (a.c:2)', 'fill (a.c:1)']);
 		expect(layers[0]!.tops).toEqual([2, 10, 12]);
 		expect(layers[1]!.tops).toEqual([0, 7, 7]);
 		expect(layers[2]!.tops).toEqual([0, 4, 6]);

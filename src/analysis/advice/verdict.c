@@ -166,7 +166,7 @@ struct verdict {
 	const char *kind;		/* see verdict.h */
 };
 
-static const char *when_it_ended(const struct profile_process *p)
+const char *when_it_ended(const struct profile_process *p)
 {
 	return p->end == PROFILE_KILLED	     ? " when it was killed"
 	       : p->end == PROFILE_SIGNALLED ? " when a signal ended it"

@@ -17,4 +17,7 @@ bool verdict_describe(struct sentences *sentences, struct locations *locations,
 		      const struct profile *profile, const struct profile_process *process,
 		      const struct findings *findings);
 
+/* " at exit", " when it was killed": when what is left was left, of a process that has ended. */
+const char *when_it_ended(const struct profile_process *process);
+
 #endif

@@ -9,11 +9,14 @@
  *
  * From main inwards, a cursor represents all stacks that share its prefix, which the recording stores as a tree; from the leaves
  * outwards, a single stack.
+ *
+ * A frame that is left out (recursion, libraries) is stepped over: its node is its parent's.
  */
 #include "analysis/query/pruned_tree.h"
 
 #include <stdlib.h>
 
+#include "analysis/query/library_frames.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
@@ -55,6 +58,8 @@ struct grower {
 	struct locations *locations;
 	uint64_t least_weight; /* minimum weight of a node */
 	struct stack_trees stacks;
+	VECTOR(struct own_stacks) own; /* by stack tree; empty: all frames are shown */
+	bool skipped;
 	VECTOR(struct pruned_node) nodes;
 	VECTOR(struct bud) buds;
 	VECTOR(uint32_t) free_buds;
@@ -81,6 +86,9 @@ static void grower_release(struct grower *g)
 {
 	for (size_t i = 0; i < g->buds.count; i++)
 		vector_release(&g->buds.at[i].more);
+	for (size_t i = 0; i < g->own.count; i++)
+		own_stacks_release(&g->own.at[i]);
+	vector_release(&g->own);
 	stack_trees_release(&g->stacks);
 	vector_release(&g->nodes);
 	vector_release(&g->buds);
@@ -223,7 +231,29 @@ static bool sort_step(struct grower *g, uint32_t parent, uint32_t key, const str
 	return vector_push(&g->opened, number);
 }
 
-/* Drains `next`, including what follows a frame of folded recursion. */
+static bool is_left_out(struct grower *g, const struct pruned_node *parent, const struct step *step)
+{
+	const struct cursor *c = &step->cursor;
+
+	if (g->own.count == 0)
+		return false;
+	const struct own_stacks *own = &g->own.at[c->stacks];
+	const struct library_frame frame = {
+		.chain = chain_at(g, c),
+		.at = c->location,
+		.stack = c->at,
+		.allocates = c->location == 0 && g->stacks.of.at[c->stacks].own[c->at].weight > 0,
+		.parent_is_own = parent->location && location_is_own(parent->location),
+		.below_own = parent->below_own,
+	};
+	bool left_out = g->options.callees_first ? library_frame_leads_out(own, &frame)
+						 : library_frame_leads_in(own, &frame);
+
+	g->skipped |= left_out;
+	return left_out;
+}
+
+/* Drains `next`, including what follows a frame of folded recursion or one that is left out. */
 static bool sort_next(struct grower *g, uint32_t parent, struct own *self)
 {
 	const struct pruned_node node = g->nodes.at[parent];
@@ -233,7 +263,8 @@ static bool sort_next(struct grower *g, uint32_t parent, struct own *self)
 		uint32_t key = location_key(step.location, g->options.by);
 		bool again = g->options.fold_recursion && node.location && node.key == key;
 
-		if (!(again ? step_on(g, &step.cursor, self) : sort_step(g, parent, key, &step)))
+		if (!(again || is_left_out(g, &node, &step) ? step_on(g, &step.cursor, self)
+							    : sort_step(g, parent, key, &step)))
 			return false;
 	}
 	return true;
@@ -326,12 +357,15 @@ static bool open_node(struct grower *g, uint32_t node, const struct bud *bud)
 static bool become_node(struct grower *g, uint32_t number)
 {
 	struct bud bud = g->buds.at[number];
+	const struct pruned_node *parent = &g->nodes.at[bud.parent];
 	const struct pruned_node node = { .location = bud.location,
 					  .key = bud.key,
 					  .parent = bud.parent,
-					  .depth = g->nodes.at[bud.parent].depth + 1,
+					  .depth = parent->depth + 1,
 					  .amount = bud.amount,
-					  .many_lines = bud.many_lines };
+					  .many_lines = bud.many_lines,
+					  .below_own = parent->below_own ||
+						       location_is_own(bud.location) };
 
 	g->buds.at[number].more = (cursor_vector){ 0 };
 	bool done = vector_push(&g->free_buds, number) && vector_push(&g->nodes, node) &&
@@ -388,6 +422,21 @@ int pruned_options_of(const struct query *query, stack_amount_of *amount_of,
 			 "a call tree is made of frames: --by function, line, file or module");
 }
 
+static bool find_own_code(struct grower *g)
+{
+	for (size_t i = 0; i < g->stacks.of.count; i++) {
+		struct own_stacks own;
+
+		if (own_stacks_find(&own, &g->stacks.of.at[i], g->locations) < 0)
+			return false;
+		if (!vector_push(&g->own, own)) {
+			own_stacks_release(&own);
+			return false;
+		}
+	}
+	return true;
+}
+
 int pruned_tree_grow(struct pruned_tree *tree, const struct selection *selection,
 		     struct locations *locations, struct pruned_options options)
 {
@@ -400,9 +449,9 @@ int pruned_tree_grow(struct pruned_tree *tree, const struct selection *selection
 	g.least_weight =
 		MAX(saturating_u64(options.threshold_percent / 100 * (double)g.stacks.weight),
 		    UINT64_C(1));
-	if (!grow(&g))
+	if ((options.own_code_first && !find_own_code(&g)) || !grow(&g))
 		return -1;
-	*tree = (struct pruned_tree){ g.nodes.at, g.nodes.count, g.bud_of_key.count };
+	*tree = (struct pruned_tree){ g.nodes.at, g.nodes.count, g.bud_of_key.count, g.skipped };
 	g.nodes.at = NULL;
 	return 0;
 }

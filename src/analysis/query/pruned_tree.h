@@ -24,20 +24,23 @@ struct pruned_node {
 	int64_t self;		    /* self, of the cost */
 	float self_variance;
 	bool many_lines; /* its locations are on more than one line */
+	bool below_own;	 /* it or one of its ancestors is the project's own code */
 };
 
 struct pruned_tree {
 	struct pruned_node *nodes;
 	size_t count;
 	size_t key_count; /* upper bound: all keys are smaller */
+	bool skipped;	  /* frames of libraries were left out */
 };
 
 struct pruned_options {
 	stack_amount_of *amount_of;
-	enum axis_id by;	  /* an axis of frames */
-	bool callees_first;	  /* the root's children are the allocating functions */
-	bool fold_recursion;	  /* merge direct recursion into one node */
-	size_t depth;		  /* maximum depth of nodes; 0: unlimited */
+	enum axis_id by;     /* an axis of frames */
+	bool callees_first;  /* the root's children are the allocating functions */
+	bool fold_recursion; /* merge direct recursion into one node */
+	bool own_code_first; /* leave out the frames of libraries around own code: see library_frames.h */
+	size_t depth;	     /* maximum depth of nodes; 0: unlimited */
 	size_t most_nodes;	  /* capped at PRUNED_TREE_MAX_NODES */
 	double threshold_percent; /* of the total weight; lighter nodes are omitted */
 };

@@ -5,10 +5,12 @@
  */
 #include <stdlib.h>
 
+#include "analysis/advice/change_verdict.h"
 #include "analysis/result/build.h"
 #include "analysis/query/comparison.h"
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "util/cleanup.h"
 
 #define SUMMARY_COLUMN_LIST(X)                                                                     \
 	X(SUMMARY_NAME, "measure", "MEASURE", UNIT_TEXT)                                           \
@@ -46,47 +48,105 @@ static struct result_value of_unit(enum result_unit unit, int64_t number, double
 			      error * error);
 }
 
-static void words_compared(struct words *w, const struct selection *s, struct compared c)
+static void words_compared(struct words *w, enum cost_id cost, const struct compared *c)
 {
-	enum result_unit plain = cost_unit(s->cost, false), change = cost_unit(s->cost, true);
+	enum result_unit plain = cost_unit(cost, false), change = cost_unit(cost, true);
 
-	text_format(w, "{} ({} -> {})", of_unit(change, c.change, c.change_error),
-		    of_unit(plain, c.before, c.before_error),
-		    of_unit(plain, c.after, c.after_error));
-	if (c.within_spread)
-		text_format(w, ", within the spread of the runs, {}", of_unit(plain, c.spread, 0));
-	if (c.within_noise)
+	text_format(w, "{} ({} -> {})", of_unit(change, c->change, c->change_error),
+		    of_unit(plain, c->before, c->before_error),
+		    of_unit(plain, c->after, c->after_error));
+	if (c->within_spread)
+		text_format(w, ", within the spread of the runs, {}", of_unit(plain, c->spread, 0));
+	if (c->within_noise)
 		words_text(w, ", within the noise of sampling");
 }
 
-static bool describe_question(struct sentences *sentences, size_t i, struct locations *locations,
-			      const struct query *query, struct result_value *row,
-			      struct error *error)
+struct summary {
+	struct result *result;
+	struct locations *locations;
+	struct compared compared[ARRAY_SIZE(questions)];
+	struct changed_owner peak, left; /* of the first two questions */
+};
+
+/* The owners of the first two questions are looked up in the selections of the later ones. */
+static bool compare_question(struct summary *summary, size_t i, const struct query *query,
+			     struct error *error)
 {
 	struct query q = *query;
-	struct selection s;
-	struct words w = { 0 };
+	AUTO(selection_release) struct selection s = { 0 };
+	struct changed_owner *owner = i == 0 ? &summary->peak : i == 1 ? &summary->left : NULL;
 
 	q.has_cost = true;
 	q.cost = questions[i].cost;
 	q.at = (struct moment){ .kind = questions[i].at };
 	q.minus = (struct moment){ 0 };
-	if (selection_make(&s, query->against->after[0], locations, &q, (struct view_defaults){ 0 },
-			   error) < 0)
+	if (selection_make(&s, query->against->after[0], summary->locations, &q,
+			   (struct view_defaults){ 0 }, error) < 0)
 		return false;
-	struct compared c = comparison_whole(&s);
-
-	words_compared(&w, &s, c);
-	sentences_add(sentences, questions[i].words, &w, NULL);
-	row[SUMMARY_NAME] = value_text(questions[i].name);
-	row[SUMMARY_BEFORE] = of_unit(UNIT_COUNT_CHANGE, c.before, c.before_error);
-	row[SUMMARY_AFTER] = of_unit(UNIT_COUNT_CHANGE, c.after, c.after_error);
-	row[SUMMARY_CHANGE] = of_unit(UNIT_COUNT_CHANGE, c.change, c.change_error);
-	row[SUMMARY_SPREAD] = value_change(UNIT_COUNT_CHANGE, c.spread);
-	row[SUMMARY_WITHIN] = value_flag(c.within_spread);
-	row[SUMMARY_NOISE] = value_flag(c.within_noise);
-	selection_release(&s);
+	summary->compared[i] = comparison_whole(&s);
+	if (owner && changed_owner_find(owner, summary->result, summary->locations, &s) < 0)
+		return false;
+	if (q.cost == COST_CALLS || q.cost == COST_TOTAL) {
+		changed_owner_add(&summary->peak, &s);
+		changed_owner_add(&summary->left, &s);
+	}
 	return true;
+}
+
+static void fill_summary(const struct summary *summary, size_t i, struct result_value *row)
+{
+	const struct compared *c = &summary->compared[i];
+
+	row[SUMMARY_NAME] = value_text(questions[i].name);
+	row[SUMMARY_BEFORE] = of_unit(UNIT_COUNT_CHANGE, c->before, c->before_error);
+	row[SUMMARY_AFTER] = of_unit(UNIT_COUNT_CHANGE, c->after, c->after_error);
+	row[SUMMARY_CHANGE] = of_unit(UNIT_COUNT_CHANGE, c->change, c->change_error);
+	row[SUMMARY_SPREAD] = value_change(UNIT_COUNT_CHANGE, c->spread);
+	row[SUMMARY_WITHIN] = value_flag(c->within_spread);
+	row[SUMMARY_NOISE] = value_flag(c->within_noise);
+}
+
+static struct result_value owner_label(const struct changed_owner *o)
+{
+	return o->label ? value_text(o->label) : value_unknown();
+}
+
+static bool add_verdict(const struct summary *summary)
+{
+	struct result *result = summary->result;
+	const struct changed_owner *peak = &summary->peak, *left = &summary->left;
+	const struct result_field fields[] = {
+		{ "peak_owner", owner_label(peak) },
+		{ "peak_owner_change", value_change(UNIT_BYTES_CHANGE, peak->change) },
+		{ "not_freed_owner", owner_label(left) },
+		{ "not_freed_owner_change", value_change(UNIT_BYTES_CHANGE, left->change) },
+	};
+	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
+
+	result_head_add(result, "verdict",
+			(struct result_value){ .unit = UNIT_FIELDS,
+					       .fields = { kept, ARRAY_SIZE(fields) } });
+	return kept != NULL;
+}
+
+static void describe_changes(const struct summary *summary, struct sentences *sentences)
+{
+	struct arena *arena = &summary->result->arena;
+	struct words verdict = { 0 };
+
+	if (changed_alike(&summary->peak, &summary->left)) {
+		words_changed(&verdict, arena, "Peak and memory not freed", &summary->peak);
+	} else {
+		words_changed(&verdict, arena, "Peak", &summary->peak);
+		words_changed(&verdict, arena, " Not freed", &summary->left);
+	}
+	sentences_add(sentences, "verdict", &verdict, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
+		struct words w = { 0 };
+
+		words_compared(&w, questions[i].cost, &summary->compared[i]);
+		sentences_add(sentences, questions[i].words, &w, NULL);
+	}
 }
 
 static const char *runs_text(struct result *result, const struct query *query)
@@ -103,24 +163,27 @@ struct result *comparison_summary(struct locations *locations, const struct quer
 				  struct error *error)
 {
 	static const struct result_column columns[] = { SUMMARY_COLUMN_LIST(COLUMN_ROW) };
-	struct result *result = result_begin("summary", query->against->after[0], query, 0);
+	struct result *result = result_begin("summary", query->against->after[0], query, 1);
+	struct summary summary = { .result = result, .locations = locations };
 	struct sentences sentences = { .result = result };
 	struct words headline = { 0 };
-	bool done = result != NULL;
 
 	error_set(error, "out of memory");
-	if (!done)
+	if (!result)
 		return NULL;
-	result->shows_peak = true;
 	struct result_value *values = ARENA_ARRAY(&result->arena, struct result_value,
 						  ARRAY_SIZE(questions) * SUMMARY_COLUMNS);
+	bool done = values != NULL;
 
+	result->shows_peak = true;
+	for (size_t i = 0; i < ARRAY_SIZE(questions) && done; i++) {
+		done = compare_question(&summary, i, query, error);
+		fill_summary(&summary, i, &values[i * SUMMARY_COLUMNS]);
+	}
 	words_text(&headline, runs_text(result, query));
 	sentences_add(&sentences, NULL, &headline, NULL);
-	done = values != NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(questions) && done; i++)
-		done = describe_question(&sentences, i, locations, query,
-					 &values[i * SUMMARY_COLUMNS], error);
+	if (done)
+		describe_changes(&summary, &sentences);
 	result->table = (struct result_table){ .name = "changes",
 					       .shape = RESULT_TABLE,
 					       .columns = columns,
@@ -128,7 +191,7 @@ struct result *comparison_summary(struct locations *locations, const struct quer
 					       .values = values,
 					       .row_count = ARRAY_SIZE(questions),
 					       .machines_only = true };
-	done = sentences_end(&sentences) && done &&
+	done = sentences_end(&sentences) && done && add_verdict(&summary) &&
 	       result_notes(result, query->against->after[0], NULL, NULL);
 	if (done)
 		return result;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view `history`: the live bytes of the heaviest sites at every snapshot, one series per site.
+ * The view `history`: the live bytes of the heaviest sites at every snapshot, one series per site; with --by own, one for all
+ * sites of an owner.
  *
  * The moments are the snapshots, the peak and the end of all processes together, thinned evenly if there are more than a
  * chart needs. At a moment, a site has the value of its process' latest moment up to then; 0 before the first one and,
  * with several processes, after the end of its process. The query's cost determines the heaviest sites.
  */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
@@ -14,6 +17,7 @@
 #include "base/compiler.h"
 #include "model/history.h"
 #include "util/cleanup.h"
+#include "util/intern.h"
 
 enum { MOST_MOMENTS = 200 };
 
@@ -28,6 +32,16 @@ enum history_column {
 	HISTORY_COLUMNS,
 };
 
+/* A row: a site, or all sites of an owner. */
+struct series {
+	const struct entry *entry; /* any of its sites */
+	const char *label;
+	struct measures m;
+	bool estimated;
+	int64_t *values;  /* by moment */
+	float *variances; /* by moment; NULL: exact */
+};
+
 struct maker {
 	struct result *result;
 	const struct profile *profile;
@@ -35,9 +49,16 @@ struct maker {
 	struct locations *locations;
 	struct selection selection;
 	int64_t *moments; /* since the start of the recording */
-	size_t moment_count, rows;
-	int64_t *values; /* rows x moments */
+	size_t moment_count;
+	VECTOR(struct series) series; /* heaviest first; those after `rows` are not shown */
+	size_t rows;
+	uint32_t *series_of; /* by entry */
 };
+
+static bool by_own(const struct maker *m)
+{
+	return m->query->has_axis && m->query->by == AXIS_OWN;
+}
 
 static int compare_times(const void *left, const void *right)
 {
@@ -110,43 +131,66 @@ static int64_t take_snapshots(const struct profile_process *p, int64_t at_ns, si
 	return last;
 }
 
+/* The live bytes of an entry at a moment of its process. */
+static int64_t live_then(const struct entry *e, int64_t now, int64_t snapshot,
+			 const struct site_live *live)
+{
+	const struct site_numbers *n = &e->site->numbers;
+	int64_t peak = time_of(e->process, e->process->peak_at_ns);
+
+	if (now >= time_of(e->process, e->process->duration_ns))
+		return (int64_t)n->live_bytes;
+	if (now >= peak && peak > snapshot)
+		return (int64_t)n->peak_bytes;
+	return live[e->site->id.v].bytes;
+}
+
+static void add_moment(struct series *series, size_t moment, const struct entry *e, int64_t bytes)
+{
+	series->values[moment] = saturating_add_signed(series->values[moment], bytes);
+	if (!series->variances)
+		return;
+	float error = value_part(UNIT_BYTES, bytes > 0 ? (uint64_t)bytes : 0, VARIANCE_BYTES,
+				 &e->site->numbers)
+			      .error;
+
+	series->variances[moment] += error * error;
+}
+
 static void follow(struct maker *m, const struct profile_process *p, struct site_live *live)
 {
-	int64_t peak = time_of(p, p->peak_at_ns), end = time_of(p, p->duration_ns);
 	int64_t snapshot = -1;
 	size_t next = 0;
 
 	for (size_t i = 0; i < m->moment_count; i++) {
 		int64_t now = m->moments[i], taken = take_snapshots(p, now, &next, live);
-		bool over = is_over(m, p, now);
 
 		snapshot = MAX(snapshot, taken);
-		for (size_t row = 0; row < m->rows && !over; row++) {
-			const struct entry *e = &m->selection.entries[row];
-			const struct site_numbers *n = &e->site->numbers;
-			int64_t *cell = &m->values[row * m->moment_count + i];
+		for (size_t j = 0; j < m->selection.count && !is_over(m, p, now); j++) {
+			const struct entry *e = &m->selection.entries[j];
 
-			if (e->process != p)
-				continue;
-			if (now >= end)
-				*cell = (int64_t)n->live_bytes;
-			else if (now >= peak && peak > snapshot)
-				*cell = (int64_t)n->peak_bytes;
-			else
-				*cell = live[e->site->id.v].bytes;
+			if (e->process == p && m->series_of[j] < m->rows)
+				add_moment(&m->series.at[m->series_of[j]], i, e,
+					   live_then(e, now, snapshot, live));
 		}
 	}
 }
 
 static bool follow_all(struct maker *m)
 {
-	size_t cells;
+	struct arena *arena = &m->result->arena;
 
-	m->rows = MIN(m->selection.count, m->query->limit);
-	if (!checked_mul(m->rows, m->moment_count, &cells))
-		return false;
-	m->values = ARENA_ARRAY(&m->result->arena, int64_t, cells);
-	for (size_t i = 0; m->values && i < m->profile->process_count; i++) {
+	m->rows = MIN(m->series.count, m->query->limit);
+	for (size_t i = 0; i < m->rows; i++) {
+		struct series *series = &m->series.at[i];
+
+		series->values = ARENA_ARRAY(arena, int64_t, m->moment_count);
+		series->variances =
+			series->estimated ? ARENA_ARRAY(arena, float, m->moment_count) : NULL;
+		if (!series->values || (series->estimated && !series->variances))
+			return false;
+	}
+	for (size_t i = 0; i < m->profile->process_count; i++) {
 		const struct profile_process *p = &m->profile->processes[i];
 		AUTO_FREE struct site_live *live = calloc(profile_site_ids(p) + 1, sizeof *live);
 
@@ -154,62 +198,155 @@ static bool follow_all(struct maker *m)
 			return false;
 		follow(m, p, live);
 	}
-	return m->values != NULL;
+	return true;
 }
 
-/* The standard error of each number of a series; NULL if all are exact, or out of memory. */
-static const float *series_errors(struct maker *m, const struct entry *e, const int64_t *series)
+/* Adds an entry to the series; a new one has the number of the series so far. */
+static bool add_entry(struct maker *m, size_t entry, uint32_t number, const char *label)
 {
-	float *errors = e->site->numbers.samples
-				? ARENA_ARRAY(&m->result->arena, float, m->moment_count)
-				: NULL;
+	const struct entry *e = &m->selection.entries[entry];
 
-	for (size_t i = 0; errors && i < m->moment_count; i++)
-		errors[i] = value_part(UNIT_BYTES, series[i] > 0 ? (uint64_t)series[i] : 0,
-				       VARIANCE_BYTES, &e->site->numbers)
-				    .error;
-	return errors;
+	if (number == m->series.count &&
+	    !vector_push(&m->series, ((struct series){ .entry = e, .label = label })))
+		return false;
+	struct series *series = &m->series.at[number];
+
+	measures_add(&series->m, &e->m);
+	series->estimated |= e->site->numbers.samples > 0;
+	m->series_of[entry] = number;
+	return true;
+}
+
+static bool group_by_owner(struct maker *m)
+{
+	AUTO(intern_release) struct intern labels = INTERN_INIT;
+
+	for (size_t i = 0; i < m->selection.count; i++) {
+		const struct entry *e = &m->selection.entries[i];
+		const char *label = location_label(
+			m->result, stack_owner(m->locations, e->process, e->site->node));
+		struct intern_entry *known =
+			label ? intern_entry(&labels, span_of(label, strlen(label))) : NULL;
+
+		if (!known)
+			return false;
+		if (!known->value)
+			known->value = (void *)(uintptr_t)labels.used; /* counted from 1 */
+		if (!add_entry(m, i, (uint32_t)(uintptr_t)known->value - 1, label))
+			return false;
+	}
+	return true;
+}
+
+struct ranked {
+	uint64_t weight;
+	uint32_t number;
+};
+
+static int compare_ranks(const void *left, const void *right)
+{
+	const struct ranked *a = left, *b = right;
+
+	if (a->weight != b->weight)
+		return a->weight < b->weight ? 1 : -1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* Sorts the series of owners, heaviest first. */
+static bool sort_series(struct maker *m)
+{
+	size_t count = m->series.count;
+	AUTO_FREE struct ranked *ranks = calloc(count + 1, sizeof *ranks);
+	AUTO_FREE struct series *sorted = calloc(count + 1, sizeof *sorted);
+	AUTO_FREE uint32_t *rank_of = calloc(count + 1, sizeof *rank_of);
+
+	if (!ranks || !sorted || !rank_of)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		ranks[i] = (struct ranked){ selection_magnitude(&m->selection, &m->series.at[i].m),
+					    i };
+	qsort(ranks, count, sizeof *ranks, compare_ranks);
+	for (uint32_t i = 0; i < count; i++) {
+		sorted[i] = m->series.at[ranks[i].number];
+		rank_of[ranks[i].number] = i;
+	}
+	for (size_t i = 0; i < count; i++)
+		m->series.at[i] = sorted[i];
+	for (size_t i = 0; i < m->selection.count; i++)
+		m->series_of[i] = rank_of[m->series_of[i]];
+	return true;
+}
+
+static bool make_series(struct maker *m)
+{
+	m->series_of = ARENA_ARRAY(&m->result->arena, uint32_t, m->selection.count);
+	if (!m->series_of)
+		return false;
+	if (by_own(m))
+		return group_by_owner(m) && sort_series(m);
+	selection_sort(&m->selection, m->query->limit);
+	for (uint32_t i = 0; i < m->selection.count; i++)
+		if (!add_entry(m, i, i, NULL))
+			return false;
+	return true;
+}
+
+/* Variances to standard errors. */
+static const float *series_errors(const struct maker *m, struct series *series)
+{
+	for (size_t i = 0; series->variances && i < m->moment_count; i++)
+		series->variances[i] = sqrtf(series->variances[i]);
+	return series->variances;
 }
 
 static bool fill_row(void *context, size_t index, struct result_value *row)
 {
 	struct maker *m = context;
-	const struct entry *e = &m->selection.entries[index];
-	const int64_t *series = &m->values[index * m->moment_count];
-	int64_t most = 0;
+	struct series *series = &m->series.at[index];
+	const struct entry *e = series->entry;
+	const float *errors = series_errors(m, series);
+	size_t most = 0;
 
 	for (size_t i = 0; i < m->moment_count; i++)
-		most = MAX(most, series[i]);
+		most = series->values[i] > series->values[most] ? i : most;
 	row[HISTORY_PROCESS] = value_id(e->process->pid);
 	row[HISTORY_SITE] = value_id(e->site->id.v);
-	row[HISTORY_COST] = selection_value(&m->selection, &e->m);
-	row[HISTORY_MOST] =
-		value_part(UNIT_BYTES, (uint64_t)most, VARIANCE_BYTES, &e->site->numbers);
-	row[HISTORY_SERIES] = (struct result_value){ .unit = UNIT_SERIES,
-						     .numbers = { series, m->moment_count,
-								  series_errors(m, e, series) } };
-	row[HISTORY_LABEL] =
-		value_text(stack_label(m->result, m->locations, e->process, e->site->node));
+	row[HISTORY_COST] = selection_value(&m->selection, &series->m);
+	row[HISTORY_MOST] = value_bytes(
+		m->moment_count && series->values[most] > 0 ? (uint64_t)series->values[most] : 0);
+	row[HISTORY_MOST].error = errors && m->moment_count ? errors[most] : 0;
+	row[HISTORY_SERIES] =
+		(struct result_value){ .unit = UNIT_SERIES,
+				       .numbers = { series->values, m->moment_count, errors } };
+	row[HISTORY_LABEL] = value_text(
+		series->label ? series->label
+			      : stack_label(m->result, m->locations, e->process, e->site->node));
 	return row[HISTORY_LABEL].text &&
-	       stack_value(m->result, m->locations, e->process, e->site->node, &row[HISTORY_STACK]);
+	       (series->label || stack_value(m->result, m->locations, e->process, e->site->node,
+					     &row[HISTORY_STACK]));
 }
 
 static bool fill_table(struct maker *m)
 {
 	const struct selection *s = &m->selection;
+	bool own = by_own(m);
 	const struct result_column columns[HISTORY_COLUMNS] = {
-		[HISTORY_PROCESS] = { "pid", m->profile->process_count > 1 ? "PID" : NULL,
+		[HISTORY_PROCESS] = { own ? NULL : "pid",
+				      m->profile->process_count > 1 && !own ? "PID" : NULL,
 				      UNIT_ID },
-		[HISTORY_SITE] = { "site", NULL, UNIT_ID },
+		[HISTORY_SITE] = { own ? NULL : "site", NULL, UNIT_ID },
 		[HISTORY_COST] = { cost_rows[s->cost].key, title_of(m->result, s->title),
 				   cost_unit(s->cost, s->change) },
 		[HISTORY_MOST] = { "max_snapshot_bytes", "MOST KEPT", UNIT_BYTES },
 		[HISTORY_SERIES] = { "history", "OVER TIME", UNIT_SERIES },
-		[HISTORY_LABEL] = { NULL, "FROM", UNIT_TEXT },
-		[HISTORY_STACK] = { "stack", NULL, UNIT_FRAMES },
+		[HISTORY_LABEL] = { own ? axis_rows[AXIS_OWN].name : NULL, "FROM", UNIT_TEXT },
+		[HISTORY_STACK] = { own ? NULL : "stack", NULL, UNIT_FRAMES },
 	};
-	return result_fill(m->result, "sites", columns, HISTORY_COLUMNS, m->rows, fill_row, m) &&
-	       result_left_out(m->result, s->count - m->rows, " more site", " more sites");
+	return result_fill(m->result, own ? axis_rows[AXIS_OWN].plural : "sites", columns,
+			   HISTORY_COLUMNS, m->rows, fill_row, m) &&
+	       result_left_out(m->result, m->series.count - m->rows,
+			       own ? " more owner" : " more site",
+			       own ? " more owners" : " more sites");
 }
 
 static bool make(struct maker *m)
@@ -219,8 +356,7 @@ static bool make(struct maker *m)
 	result_head_add(m->result, "snapshot_at_ns",
 			(struct result_value){ .unit = UNIT_SERIES,
 					       .numbers = { m->moments, m->moment_count, NULL } });
-	selection_sort(&m->selection, m->query->limit);
-	return follow_all(m) && fill_table(m) &&
+	return make_series(m) && follow_all(m) && fill_table(m) &&
 	       selection_headline(m->result, m->profile, m->query, &m->selection) &&
 	       selection_notes(m->result, m->profile, m->locations, &m->selection);
 }
@@ -231,6 +367,10 @@ struct result *analyse_history(const struct profile *profile, struct locations *
 	const struct view_defaults defaults = { .cost = COST_LIVE, .at = MOMENT_PEAK };
 	struct maker m = { .profile = profile, .locations = locations, .query = query };
 
+	if (query->has_axis && query->by != AXIS_OWN && query->by != AXIS_SITE) {
+		error_set(error, "the view history shows sites, or with --by own their owners");
+		return NULL;
+	}
 	if (query->filters.thread) {
 		error_set(error, "--thread cannot be combined with the view history: data over "
 				 "time is kept per site, not per thread");
@@ -241,6 +381,7 @@ struct result *analyse_history(const struct profile *profile, struct locations *
 	m.result = result_begin("history", profile, query, SELECTION_FIELDS + 1);
 	bool done = make(&m);
 
+	vector_release(&m.series);
 	selection_release(&m.selection);
 	return result_end(m.result, done, error);
 }

@@ -107,7 +107,7 @@ static void describe_left(struct writer_state *s)
 	bool alive = p->end == PROFILE_RUNNING || p->end == PROFILE_BECAME;
 
 	if (!alive)
-		words_text(&w, " at exit");
+		words_text(&w, when_it_ended(p));
 	sentences_add(&s->sentences, alive ? "live" : "not freed", &w, NULL);
 }
 

@@ -5,6 +5,7 @@
  *
  * Shows the heaviest nodes within the threshold and the limit; omitted children are one line below
  * their caller, with their number and sum. So the lines below a node always add up to its total.
+ * Frames of libraries around the project's own code are left out.
  */
 #include "analysis/result/build.h"
 #include "analysis/query/pruned_tree.h"
@@ -142,6 +143,18 @@ static void visit(void *context, uint32_t node, bool leaves)
 		push_node(g, n);
 }
 
+static bool describe_skipped(struct grower *g)
+{
+	struct result_table *table = &g->result->table;
+	struct words w = { 0 };
+
+	if (!g->tree->skipped)
+		return true;
+	words_text(&w, "frames of libraries around own code are left out (--no-own shows them)");
+	table->left_out = words_take(&w, &g->result->arena, &table->left_out_count);
+	return table->left_out != NULL;
+}
+
 static bool fill_table(struct grower *g)
 {
 	struct result *r = g->result;
@@ -172,7 +185,7 @@ static bool fill_table(struct grower *g)
 				g->values.at);
 
 	r->table.shape = RESULT_TREE;
-	return done;
+	return done && describe_skipped(g);
 }
 
 static bool grow(struct grower *g, const struct profile *profile, struct locations *locations)
@@ -199,6 +212,9 @@ struct result *analyse_tree(const struct profile *profile, struct locations *loc
 			   (struct view_defaults){ .cost = COST_LIVE, .at = MOMENT_PEAK },
 			   error) < 0)
 		return NULL;
+	/* The other axes are wider than a frame: a module is own code and libraries at once. And all frames are all. */
+	options.own_code_first = (options.by == AXIS_FUNCTION || options.by == AXIS_LINE) &&
+				 profile->fold.frames != FRAMES_ALL;
 	g.result = result_begin("tree", profile, query, SELECTION_FIELDS);
 	return result_end(g.result,
 			  g.result && selection_fields(g.result, &selection) &&

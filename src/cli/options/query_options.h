@@ -82,8 +82,8 @@ enum query_option {
 	[QUERY_FOLD_RECURSION] = { "fold-recursion", 0, NULL, "show a function that calls itself as one level", .group = "How much" }, \
 	[QUERY_FOLD_IMPORTS] = { "fold-imports", 0, NULL, "leave out the Python functions that import modules", .group = "How much" }, \
 	[QUERY_FRAMES] = { "frames", 0, "WHICH", "which functions of Python programs to show", .group = "How much", .choices = WORDS_WITH_HELP(frames_words), .fallback = "program" }, \
-	[QUERY_NO_OWN] = { "no-own", 0, NULL, "label stacks by the function that allocates, whoever's code it is", .group = "How much" }, \
-	[QUERY_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, json: all" }, \
+	[QUERY_NO_OWN] = { "no-own", 0, NULL, "show all frames: prefer no frame for being the project's own code", .group = "How much" }, \
+	[QUERY_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, of stacks 5; json: all" }, \
 	[QUERY_NAMES] = { "names", 0, "STYLE", "style of function names", .group = "Names", .choices = WORDS_WITH_HELP(name_styles), .fallback = "text: short, else full" }
 
 /* Options that read files of the machine or use the network: a page may not set them. */

@@ -102,10 +102,10 @@ bool is_distribution_path(const char *path)
 /* Sources of installed packages, wherever they are: a virtual environment is often inside the project. */
 static bool is_library_source(const char *file)
 {
-	static const char *const parts[] = {
-		"/site-packages/", "/dist-packages/", "/.cargo/",     "/cargo/registry/", "/rustc/",
-		"/rustlib/",	   "/lib/python3.",   "/go/pkg/mod/", "/node_modules/"
-	};
+	static const char *const parts[] = { "/site-packages/",	 "/dist-packages/", "/.cargo/",
+					     "/cargo/registry/", "/rustc/",	    "/rustlib/",
+					     "/rust/deps/",	 "/lib/python3.",   "/go/pkg/mod/",
+					     "/node_modules/" };
 
 	if (begins(file, "<frozen ") || is_distribution_path(file))
 		return true;

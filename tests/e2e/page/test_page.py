@@ -156,17 +156,17 @@ def test_the_balance_sheet_is_that_of_memory(scene, report):
 @pytest.mark.parametrize(
     "title, cost, key",
     [
-        ("Most at the peak", "peak", "peak_bytes"),
-        ("Most not freed at exit", "leaked", "not_freed_bytes"),
+        ("Most at the peak", "peak", "live_bytes"),
+        ("Most not freed at exit", "leaked", "live_bytes"),
         ("Most allocations", "calls", "calls"),
         ("Most temporary allocations", "temporary", "temporary_calls"),
     ],
 )
-def test_top_lists_are_the_heaviest_sites(scene, report, title, cost, key):
+def test_top_lists_are_the_owners_of_the_most(scene, report, title, cost, key):
     shown = scene("start")["tops"][title]
-    sites = [site for site in report("sites", "--cost", cost, "--kind", "heap", "--limit", "7")["sites"] if site[key]]
-    assert [digits(row["value"]) for row in shown] == [site[key] for site in sites]
-    assert all(row["name"] in {f["function"] for f in site["stack"]} for row, site in zip(shown, sites))
+    owners = [row for row in report("functions", "--by", "own", "--cost", cost, "--limit", "7")["owners"] if row[key]]
+    assert [digits(row["value"]) for row in shown] == [row[key] for row in owners]
+    assert [row["name"] for row in shown] == [row["own"] for row in owners]
 
 
 def test_a_site_is_called_after_the_frame_that_the_terminal_names(scene, command):
@@ -205,7 +205,7 @@ def heaviest_path(tree):
 
 
 def test_the_flame_graph_is_the_tree(scene, report):
-    path = heaviest_path(report("tree", "--cost", "total", "--threshold", "0")["tree"])[:6]
+    path = heaviest_path(report("tree", "--no-own", "--cost", "total", "--threshold", "0")["tree"])[:6]
     assert [(node["name"], digits(node["value"])) for node in scene("flame")["path"]] == [(row["function"], row["total_bytes"]) for row in path]
 
 
@@ -223,7 +223,7 @@ def test_callers_and_callees_sum_up_the_function(scene, report):
 
 
 def test_the_tree_is_the_tree(scene, report):
-    tree = report("tree", "--cost", "total", "--threshold", "0")["tree"]
+    tree = report("tree", "--no-own", "--cost", "total", "--threshold", "0")["tree"]
     for shown, row in zip(scene("tree")["rows"], tree):
         assert (digits(shown["Total"]), shown["Function"]["title"]) == (row["total_bytes"], row["function"])
 
@@ -236,12 +236,12 @@ def test_time_reads_the_peak(scene, report):
     assert scene("time")["charts"] == 5
 
 
-def test_layers_are_the_heaviest_sites_over_time(scene, report):
-    history = report("history", "--cost", "peak", "--limit", "9")
+def test_layers_are_the_owners_of_the_most_over_time(scene, report):
+    history = report("history", "--by", "own", "--cost", "peak", "--limit", "9")
     peak = [row for row in report("timeline")["timeline"] if row["peak"]][0]["at_ns"]
     column = history["snapshot_at_ns"].index(peak)
     shown = [digits(row[1]) for row in scene("time")["layers"]]
-    assert shown[:-1] == [site["history"][column] for site in history["sites"]]
+    assert shown[:-1] == [owner["history"][column] for owner in history["owners"]]
     assert sum(shown) == report("summary")["processes"][0]["peak_bytes"]
 
 
@@ -384,7 +384,7 @@ def test_compare_shows_what_diff_says(scene, diff):
         assert [digits(row[title]) for title in ("Change", "Before", "After")] == [stack["change"], stack["before"], stack["after"]]
     for row, group in zip(compare["functions"], diff("functions", "--cost", "total")["functions"]):
         assert (digits(row["Self"]), row["Function"]["title"]) == (group["self"], group["function"])
-    assert digits(compare["flame"]) == diff("tree", "--cost", "total", "--threshold", "0")["tree"][0]["total_bytes"]
+    assert digits(compare["flame"]) == diff("tree", "--no-own", "--cost", "total", "--threshold", "0")["tree"][0]["total_bytes"]
 
 
 def test_every_question_has_the_sum_of_the_report(scene, report):
@@ -541,7 +541,7 @@ def test_estimates_have_their_errors_beside_them(scene, report):
 
 def test_trees_sizes_threads_and_tags_have_errors_too(scene, report):
     seen = scene("sampled")
-    tree = report("tree", "--cost", "total", "--threshold", "0", file="sampled.hg")["tree"]
+    tree = report("tree", "--no-own", "--cost", "total", "--threshold", "0", file="sampled.hg")["tree"]
     assert near(error_of(seen["tree"][0]["Total"]), tree[0]["total_bytes_error"]) and tree[0]["total_bytes_error"] > 0
     assert near(error_of(seen["flame"]), tree[0]["total_bytes_error"]) and "±" in seen["tip"]
     for row, size in zip(seen["sizes"], report("sizes", file="sampled.hg")["sizes"]):

@@ -159,7 +159,7 @@ def test_axe_finds_nothing_wrong_with_errors_and_with_several_processes(scene):
 
 CARDS = ["peak_bytes", "not_freed_bytes", None, None, "peak_rss_bytes", "mmap_peak_bytes"]
 LISTS = {
-    "Most at the peak": ("peak", "peak_bytes"), "Most not freed at exit": ("leaked", "not_freed_bytes"), "Most allocations": ("calls", "calls"),
+    "Most at the peak": ("peak", "live_bytes"), "Most not freed at exit": ("leaked", "live_bytes"), "Most allocations": ("calls", "calls"),
     "Most temporary allocations": ("temporary", "temporary_calls"),
 }  # fmt: skip
 
@@ -171,8 +171,8 @@ def check_start(start, chosen, report, *process):
     assert digits(start["figures"][2]["text"]) == sum(one["calls"] for one in chosen)
     assert digits(start["sum"]) == sum(one["peak_bytes"] for one in chosen)
     for title, (cost, key) in LISTS.items():
-        answer = report("sites", "--cost", cost, "--kind", "heap", *process)
-        rows = [(site[key], percent(site[key], answer["shown"])) for site in answer["sites"] if site[key]][:7]
+        answer = report("functions", "--by", "own", "--cost", cost, *process)
+        rows = [(row[key], percent(row[key], answer["shown"])) for row in answer["owners"] if row[key]][:7]
         assert [(digits(value), share) for value, share in start["tops"][title]] == rows, title
 
 

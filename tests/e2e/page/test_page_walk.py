@@ -142,6 +142,10 @@ class Question:
         given = [word for name in FILTERS for value in self.values.get(name, []) for word in (f"--{name}", value)]
         return given + (["--process", str(self.started)] if self.started else [])
 
+    def owners(self, cost):
+        """The owners of the most, as on Start, which does not compare."""
+        return shlex.join(["heapgauge", "report", "new.hg", "--view", "functions", "--by", "own", "--cost", cost, *self.filters()])
+
     def sites(self, cost=None, kind="heap"):
         """The sites that answer it."""
         head = ["heapgauge", "diff", "old.hg", "new.hg"] if self.compares else ["heapgauge", "report", "new.hg"]
@@ -279,7 +283,7 @@ def check_changes(step, question, ask):
         assert shown == [(one["measure"].replace("leaked blocks", "blocks not freed").replace("leaked", "not freed"), one["before"], one["after"], one["change"]) for one in known]
 
 
-LISTS = {"Most at the peak": ("peak", "peak_bytes"), "Most allocations": ("calls", "calls"), "Most not freed at exit": ("leaked", "not_freed_bytes")}
+LISTS = {"Most at the peak": ("peak", "live_bytes"), "Most allocations": ("calls", "calls"), "Most not freed at exit": ("leaked", "live_bytes")}
 CARDS = {"Peak": "peak_bytes", "Not freed at exit": "not_freed_bytes", "RSS": "peak_rss_bytes", "Mapped": "mmap_peak_bytes"}
 
 
@@ -295,13 +299,13 @@ def check_start(step, question, ask):
             if title in step["figures"]:
                 assert digits(step["figures"][title]) == sum(one[key] or 0 for one in chosen), title
     for title, (cost, key) in LISTS.items():
-        answer = ask(question.sites(cost))
-        answer = {"shown": 0, "sites": []} if is_empty(answer) else answer
+        answer = ask(question.owners(cost))
+        answer = {"shown": 0, "owners": []} if is_empty(answer) else answer
         if isinstance(answer, str):  # refused: the page says why instead of a number
             continue
         if cost == "peak":
             assert digits(step["figures"]["Peak"]) == answer["shown"]
-        rows = [site[key] for site in answer["sites"] if site[key] > 0]
+        rows = [row[key] for row in answer["owners"] if row[key] > 0]
         assert [digits(row) for row in step["tops"][title]] == rows[: len(step["tops"][title])]
 
 

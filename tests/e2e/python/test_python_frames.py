@@ -108,8 +108,9 @@ def test_the_numbers_stay(way, recording, report_json):
 def test_views_comparisons_and_exports_obey(command, recording):
     command("record", "-q", "-o", "old.hg", "--", next(iter(interpreters().values())), "-c", "pass")
     whole = ["--threshold", "0", "--limit", "100000"]
-    asked = [["report", recording, "--view", "tree", *whole], ["report", recording, "--by", "function", *whole]]
-    asked += [["diff", "old.hg", recording, "--view", "tree", *whole]]
+    tree = ["--view", "tree", "--no-own", *whole]
+    asked = [["report", recording, *tree], ["report", recording, "--by", "function", *whole]]
+    asked += [["diff", "old.hg", recording, *tree]]
     asked += [["export", recording, "-o", "-", "--cost", "total", "--format", name] for name in ("folded", "speedscope", "callgrind")]
     asked += [["export", recording, "-o", "-", "--format", "jsonl"]]
     for options in asked:

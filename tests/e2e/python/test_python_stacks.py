@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python functions on stacks: the same as sys._getframe gives, call by call.
 
-With HEAPGAUGE_LONG=1 a million of each interpreter; those of pyenv too, if there are any.
+With HEAPGAUGE_LONG=1 a million of each interpreter; those of pyenv too, if there are any, and those of HEAPGAUGE_PYTHONS=PATH:PATH.
 """
 
 import collections
@@ -22,9 +22,10 @@ WAIT_SECONDS = 3600 if LONG else 300
 def interpreters():
     """The interpreters here of versions that are known, by version."""
     found = {}
-    for path in [*pathlib.Path.home().glob(".pyenv/versions/3.1[1-9]*/bin/python3"), pathlib.Path("/usr/bin/python3")]:
+    named = [pathlib.Path(path) for path in os.environ.get("HEAPGAUGE_PYTHONS", "").split(":") if path]
+    for path in [*named, *pathlib.Path.home().glob(".pyenv/versions/3.1[1-9]*/bin/python3"), pathlib.Path("/usr/bin/python3")]:
         done = subprocess.run([path, "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"], capture_output=True, text=True)
-        if done.returncode == 0 and tuple(map(int, done.stdout.split(".")[:2])) in [(3, 11), (3, 12), (3, 13)]:
+        if done.returncode == 0 and tuple(map(int, done.stdout.split(".")[:2])) in [(3, minor) for minor in range(11, 16)]:
             found[done.stdout.strip()] = path
     return found
 
@@ -44,6 +45,28 @@ def test_stacks_are_those_that_the_interpreter_shows(version, path, record, repo
         seen[python_part(site)] += site["calls"]
     assert truth.total() >= COUNT
     assert seen - truth == collections.Counter() and truth - seen == collections.Counter()
+
+
+DEEP = """
+import sys
+sys.setrecursionlimit(5000)
+def leaf(): return bytearray(77777)
+def down(n): return leaf() if n == 0 else down(n - 1)
+kept = down(2000)
+"""
+
+
+@pytest.mark.parametrize("version, path", interpreters().items())
+def test_a_deep_recursion_keeps_its_innermost_functions(version, path, record, report_json, scratch):
+    (scratch / "deep.py").write_text(DEEP)
+    run = record([path, scratch / "deep.py"], "--depth", "300")
+    assert run.returncode == 0, run.stderr
+    (site,) = report_json(run.path, "sites", "--min-size", "77777", "--max-size", "78000")["sites"]
+    functions = [frame["function"] for frame in site["stack"]]
+    first = functions.index("leaf")
+    assert set(functions[first + 1 : -1]) == {"down"} and functions[-1] == "[outer frames truncated]"
+    assert len(functions) > 250
+    assert report_json(run.path, "summary")["processes"][0]["health"]["stacks_cut"] >= 1
 
 
 REPLACED = """

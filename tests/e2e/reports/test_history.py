@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The view history against the same numbers asked one moment at a time."""
 
+import subprocess
+
 import pytest
 
 STATEMENTS = """
@@ -44,3 +46,21 @@ def test_the_limit_keeps_the_heaviest(recording, report_json):
     sites = report_json(recording, "history", "--cost", "total", "--limit", "3")["sites"]
     all_sites = report_json(recording, "sites", "--cost", "total", "--kind", "heap")["sites"]
     assert [row["site"] for row in sites] == [row["site"] for row in all_sites[:3]]
+
+
+def test_owners_are_the_sums_of_their_sites(recording, report_json):
+    """At every moment, and ordered by the cost; the numbers of one moment are those of --by own."""
+    owners = report_json(recording, "history", "--by", "own")
+    sites = report_json(recording, "history")
+    assert owners["snapshot_at_ns"] == sites["snapshot_at_ns"]
+    for column in range(len(owners["snapshot_at_ns"])):
+        assert sum(row["history"][column] for row in owners["owners"]) == sum(row["history"][column] for row in sites["sites"])
+    grouped = report_json(recording, "functions", "--by", "own", "--cost", "peak")["owners"]
+    assert sorted((row["own"], row["live_bytes"]) for row in owners["owners"] if row["live_bytes"]) == sorted((row["own"], row["live_bytes"]) for row in grouped)
+    heaviest = report_json(recording, "history", "--by", "own", "--limit", "2")["owners"]
+    assert [row["live_bytes"] for row in heaviest] == sorted((row["live_bytes"] for row in grouped), reverse=True)[:2]
+
+
+def test_other_axes_are_refused(heapgauge, recording, clean_env):
+    done = subprocess.run([heapgauge, "report", recording, "--view", "history", "--by", "module"], env=clean_env, capture_output=True, text=True)
+    assert done.returncode == 1 and "--by own" in done.stderr

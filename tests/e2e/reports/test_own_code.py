@@ -121,3 +121,95 @@ def test_python_names_the_script(run, scratch):
     run("record", "-q", "-o", scratch / "top.hg", "--", "/usr/bin/python3", script)
     rows = json.loads(run("report", scratch / "top.hg", "--by", "own", "--cost", "peak", "--format", "json"))["owners"]
     assert rows[0]["own"] in ("<listcomp> (app.py:2)", "<module> (app.py:2)")
+
+
+DEEP_LIBRARY = r"""
+#include <stdlib.h>
+#define STEP __attribute__((noinline))
+STEP void *deep_4(size_t n) { void *p = malloc(n); __asm__ volatile("" : "+r"(p)); return p; }
+STEP void *deep_3(size_t n) { void *p = deep_4(n); __asm__ volatile("" : "+r"(p)); return p; }
+STEP void *deep_2(size_t n) { void *p = deep_3(n); __asm__ volatile("" : "+r"(p)); return p; }
+STEP void *deep_make(size_t n) { void *p = deep_2(n); __asm__ volatile("" : "+r"(p)); return p; }
+STEP void each_2(void (*f)(void)) { f(); __asm__ volatile(""); }
+STEP void each(void (*f)(void)) { each_2(f); __asm__ volatile(""); }
+STEP void each_allocates(void (*f)(void)) { void *volatile p = malloc(1000); (void)p; f(); __asm__ volatile(""); }
+"""
+DEEP_PROGRAM = r"""
+#include <stdlib.h>
+void *deep_make(size_t n);
+void each(void (*f)(void));
+void each_allocates(void (*f)(void));
+static void *volatile kept;
+__attribute__((noinline)) static void mine(void) { kept = deep_make(5000); __asm__ volatile(""); }
+static void called(void) { kept = malloc(3000); __asm__ volatile(""); }
+static void called_too(void) { kept = malloc(2000); __asm__ volatile(""); }
+int main(void) { mine(); each(called); each_allocates(called_too); return 0; }
+"""
+
+
+@pytest.fixture
+def deep(run, scratch):
+    """The recording of a program that calls and is called by a library."""
+    elsewhere, project = scratch / "elsewhere", scratch / "project"
+    elsewhere.mkdir()
+    (project / ".git").mkdir(parents=True)
+    library = compile_c(elsewhere, "libdeep.so", DEEP_LIBRARY, "-shared", "-fPIC")
+    program = compile_c(project, "program", DEEP_PROGRAM, "-Wl,--no-as-needed", library, f"-Wl,-rpath,{elsewhere}")
+    run("record", "-q", "-o", scratch / "run.hg", "--", program)
+    return scratch / "run.hg"
+
+
+def tree(run, path, *words):
+    report = json.loads(run("report", path, "--view", "tree", "--format", "json", "--threshold", "0", *words))
+    return [(row["depth"], row["function"], row["live_bytes"], row["self"]) for row in report["tree"]]
+
+
+def test_the_tree_leads_with_own_code(run, deep):
+    """The function that own code calls stays; what it does inside, and what leads to own code, is left out. All numbers add up."""
+    assert tree(run, deep) == [
+        (1, "main", 11000, 0),
+        (2, "mine", 5000, 0),
+        (3, "deep_make", 5000, 5000),
+        (2, "called", 3000, 3000),
+        (2, "called_too", 2000, 2000),
+        (2, "each_allocates", 1000, 1000),
+    ]
+    text = run("report", deep, "--view", "tree")
+    assert "frames of libraries around own code are left out (--no-own shows them)" in text
+
+
+def test_the_tree_of_callees_leads_with_own_code(run, deep):
+    assert tree(run, deep, "--callees") == [
+        (1, "mine", 5000, 0),
+        (2, "main", 5000, 5000),
+        (1, "called", 3000, 0),
+        (2, "main", 3000, 3000),
+        (1, "called_too", 2000, 0),
+        (2, "main", 2000, 2000),
+        (1, "main", 1000, 1000),
+    ]
+
+
+def test_no_own_shows_the_whole_tree(run, deep):
+    functions = [row[1] for row in tree(run, deep, "--no-own")]
+    assert {"deep_4", "each_2", "__libc_start_call_main"} <= set(functions)
+    assert "left out" not in run("report", deep, "--view", "tree", "--no-own")
+
+
+def test_a_tree_without_own_code_is_whole(run, deep):
+    assert [row[1] for row in tree(run, deep)] != [row[1] for row in tree(run, deep, "--own", "nothing_has_this_name")]
+    assert "deep_4" in [row[1] for row in tree(run, deep, "--own", "nothing_has_this_name")]
+
+
+def test_stacks_lead_with_own_code(run, deep):
+    lines = run("report", deep, "--view", "leaks").splitlines()
+    first = next(i for i, line in enumerate(lines) if line.endswith(" FROM")) + 2
+    assert [line.strip() for line in lines[first : first + 4]] == [
+        "... 3 library frames (--no-own shows them)",
+        "deep_make  libdeep.so.c:7",
+        "mine  program.c:7",
+        "main  program.c:10",
+    ]
+    assert re.fullmatch(r" +\.\.\. [23] library frames", lines[first + 4]), lines
+    whole = run("report", deep, "--view", "leaks", "--no-own")
+    assert "deep_4" in whole and "library frames" not in whole

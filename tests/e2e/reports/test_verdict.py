@@ -2,6 +2,7 @@
 """The verdict of planted programs and of healthy ones: each was written down before it was run."""
 
 import json
+import re
 import shutil
 import subprocess
 
@@ -155,6 +156,130 @@ def test_planted(heapgauge, clean_env, report_json, scratch, name):
     assert got in kind and named in text, text
 
 
+# In other languages: name: (command that builds {source} as {program}, suffix, source, verdicts, what the sentence names).
+CPLUSPLUS = ["g++", "-g", "-O1", "-std=c++17", "-pthread", "{source}", "-o", "{program}"]
+PYTHON = None  # a script
+OTHER_LANGUAGES = {
+    "a_map_of_strings_grows": (
+        CPLUSPLUS, "cc",
+        r"""
+#include <map>
+#include <string>
+#include <unistd.h>
+struct Sessions { std::map<int, std::string> all; void open(int id) { all[id] = std::string(400, 'x'); } };
+int main() { Sessions sessions; for (int i = 0; i < 3000; i++) { sessions.open(i); if (i % 10 == 0) usleep(2000); } _exit(0); }
+""",
+        LEAK, "from Sessions::open (",
+    ),
+    "a_vector_doubles_for_the_peak": (
+        CPLUSPLUS, "cc",
+        r"""
+#include <unistd.h>
+#include <vector>
+__attribute__((noinline)) static void collect(std::vector<long> &v) { for (long i = 0; i < 3000000; i++) v.push_back(i); }
+int main() { { std::vector<long> v; collect(v); } _exit(0); }
+""",
+        ("freed",), "% in collect (",
+    ),
+    "a_thread_leaks": (
+        CPLUSPLUS, "cc",
+        r"""
+#include <memory>
+#include <thread>
+#include <unistd.h>
+struct Buffer { char bytes[5000]; };
+__attribute__((noinline)) static void worker() { for (int i = 0; i < 2000; i++) { std::make_unique<Buffer>().release(); if (i % 10 == 0) usleep(2000); } }
+int main() { std::thread(worker).join(); _exit(0); }
+""",
+        LEAK, "from worker (",
+    ),
+    "an_array_is_kept": (
+        ["gfortran", "-g", "-O1", "{source}", "-o", "{program}"], "f90",
+        """
+module field
+  real(8), allocatable, target :: grid(:, :)
+contains
+  subroutine set_up()
+    allocate (grid(1000, 1000))
+    grid = 1
+  end subroutine
+end module
+program main
+  use field
+  use iso_c_binding
+  interface
+    subroutine leave(status) bind(c, name="_exit")
+      use iso_c_binding
+      integer(c_int), value :: status
+    end subroutine
+  end interface
+  call set_up()
+  call leave(0_c_int)
+end program
+""",
+        ("kept",), "from field::set_up (",
+    ),
+    "boxes_are_forgotten": (
+        ["rustc", "-g", "-Copt-level=1", "{source}", "-o", "{program}"], "rs",
+        """
+#[inline(never)]
+fn handle(i: u64) { std::mem::forget(vec![i as u8; 700]); }
+fn main() {
+    for i in 0..3000 {
+        handle(i);
+        if i % 10 == 0 { std::thread::sleep(std::time::Duration::from_millis(2)); }
+    }
+}
+""",
+        LEAK, "handle (",
+    ),
+    "a_python_cache_grows": (
+        PYTHON, "py",
+        """
+import os, time
+cache = {}
+def handle(i):
+    cache[i] = bytearray(5000)
+for i in range(2000):
+    handle(i)
+    if i % 10 == 0:
+        time.sleep(0.002)
+os._exit(0)
+""",
+        LEAK, "from handle (",
+    ),
+    "a_python_list_makes_the_peak": (
+        PYTHON, "py",
+        """
+import os
+def load():
+    rows = [bytearray(20000) for _ in range(1000)]
+    return len(rows)
+load()
+os._exit(0)
+""",
+        ("freed", "kept"), "% in load",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_LANGUAGES)
+def test_planted_in_other_languages(heapgauge, clean_env, report_json, scratch, name):
+    command, suffix, source, kind, named = OTHER_LANGUAGES[name]
+    program, text = scratch / name, scratch / f"{name}.{suffix}"
+    text.write_text(source)
+    if command and not shutil.which(command[0]):
+        pytest.skip(f"{command[0]} is not installed")
+    if command:
+        subprocess.run([word.format(source=text, program=program) for word in command], check=True, cwd=scratch)
+    for _ in range(8):
+        record(heapgauge, clean_env, scratch / "run.hg", *([program] if command else ["/usr/bin/python3", text]))
+        if kind is not LEAK or not stood_still(report_json(scratch / "run.hg", "timeline")["timeline"]):
+            break
+    got, sentence = verdict_of(heapgauge, clean_env, scratch / "run.hg")
+    assert got in kind and named in sentence, sentence
+
+
 HEALTHY = {
     "ls": ["ls", "-lR", "/usr/share/doc"],
     "find": ["find", "/usr/share", "-name", "*.gz"],
@@ -166,6 +291,17 @@ HEALTHY = {
     "perl": ["perl", "-e", "my %h; $h{$_} = $_ x 3 for 1..20000; print scalar keys %h"],
     "python": ["/usr/bin/python3", "-c", "d = {i: str(i) for i in range(50000)}; print(len(d))"],
     "git": ["git", "--version"],
+    "sort": ["sort", "-R", "/usr/share/common-licenses/GPL-3"],
+    "diff": ["diff", "/usr/share/common-licenses/GPL-2", "/usr/share/common-licenses/GPL-3"],
+    "dpkg": ["dpkg-query", "-W"],
+    "bash": ["bash", "-c", "for i in {1..3000}; do a[i]=$i$i; done; echo ${#a[@]}"],
+    "readelf": ["readelf", "-aW", "/bin/true"],
+    "nm": ["nm", "-D", "/bin/bash"],
+    "make": ["make", "-p", "-f", "/dev/null"],
+    "curl": ["curl", "--version"],
+    "sqlite": ["sqlite3", ":memory:", "create table t(x); with recursive n(i) as (select 1 union all select i+1 from n limit 20000) "
+               "insert into t select i from n; select sum(x) from t;"],
+    "node": ["node", "-e", "let a = []; for (let i = 0; i < 1e5; i++) a.push('x' + i); console.log(a.length)"],
 }
 
 
@@ -213,3 +349,33 @@ def test_names_are_escaped_in_markdown(heapgauge, clean_env, scratch):
         [heapgauge, "report", scratch / "run.hg", "--format", "markdown"], env=clean_env, capture_output=True, text=True
     ).stdout
     assert r"a\<b>\|\`\*\[x](y)\_\_c\_\_\~d\&e_f_g" in text.splitlines()[0]
+
+
+# name: (what the program does before and after, what the verdict of the comparison says)
+COMPARED = {
+    "asks_for_more": ("grow(100, 1000)", "grow(100, 2000)", r"not freed \+97\.7 KiB, 100\.0 % of it in grow \(.*: called as often, asks for 2\.0 times as much each time"),
+    "called_more_often": ("grow(100, 1000)", "grow(300, 1000)", r"of it in grow \(.*: called 3\.0 times as often, asks for as much each time"),
+    "is_new": ("other(50, 1000)", "other(50, 1000); grow(100, 1000)", r"100\.0 % of it in grow \(.*\), which is new"),
+    "is_gone": ("other(50, 1000); grow(100, 1000)", "other(50, 1000)", r"not freed -97\.7 KiB, 100\.0 % of it in grow \(.*\), which no longer allocates"),
+    "is_the_same": ("grow(100, 1000)", "grow(100, 1000)", r"Peak and memory not freed unchanged\."),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_compared(heapgauge, clean_env, scratch, name):
+    *bodies, expected = COMPARED[name]
+    source = HEAD + r"""
+ALONE static void grow(int calls, int bytes) { for (int i = 0; i < calls; i++) kept[count++] = malloc(bytes); }
+ALONE static void other(int calls, int bytes) { for (int i = 0; i < calls; i++) kept[count++] = malloc(bytes); }
+int main(void) { BODY; _exit(0); }
+"""
+    for side, body in zip(("before", "after"), bodies):
+        folder = scratch / side
+        folder.mkdir()
+        program = compile_c(folder, "program", source, f"-DBODY={body}", "-fno-ipa-icf", "-Wno-unused-function")
+        record(heapgauge, clean_env, scratch / f"{side}.hg", program)
+    done = subprocess.run(
+        [heapgauge, "diff", scratch / "before.hg", scratch / "after.hg"], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS
+    )
+    verdict = next(line for line in done.stdout.splitlines() if line.startswith("  verdict "))
+    assert re.search(expected, verdict), verdict

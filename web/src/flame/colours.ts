@@ -6,7 +6,7 @@ import type { FlameName } from '../model/types';
 import { errorAt, ROOT_NAME, type FlameTree } from './tree';
 import type { Painter } from './draw';
 
-export type ColourBy = 'module' | 'package' | 'language' | 'life' | 'change' | 'error';
+export type ColourBy = 'own' | 'module' | 'package' | 'language' | 'life' | 'change' | 'error';
 
 export interface LegendEntry {
 	label: string;
@@ -45,8 +45,13 @@ function shadesOf(hex: string): number[] {
 	return [rgba(hex), rgba(hex, 0.955), rgba(hex, 0.91)];
 }
 
-/** Colours by group of names: the groups with the largest self cost get a colour each. */
-function byGroup(tree: FlameTree, names: readonly FlameName[], groupOf: (name: FlameName) => string): Colouring {
+/** Colours by group of names: the groups with the largest cost get a colour each; the group `muted` gets none. */
+function byGroup(
+	tree: FlameTree,
+	names: readonly FlameName[],
+	groupOf: (name: FlameName) => string,
+	muted: string | null = null,
+): Colouring {
 	const groups = new Map<string, number>();
 	const labels: string[] = [];
 	const number = new Int32Array(names.length);
@@ -64,7 +69,10 @@ function byGroup(tree: FlameTree, names: readonly FlameName[], groupOf: (name: F
 		const name = tree.name[node]!;
 		if (name >= 0) weight[number[name]!]! += tree.weight[node]!;
 	}
-	const order = labels.map((_, i) => i).sort((a, b) => weight[b]! - weight[a]!);
+	const order = labels
+		.map((_, i) => i)
+		.filter((i) => labels[i] !== muted)
+		.sort((a, b) => weight[b]! - weight[a]!);
 	const shades = labels.map(() => shadesOf(OTHER));
 	const legend: LegendEntry[] = [];
 	order.slice(0, TINTS.length).forEach((group, rank) => {
@@ -72,6 +80,7 @@ function byGroup(tree: FlameTree, names: readonly FlameName[], groupOf: (name: F
 		legend.push({ label: labels[group]!, colour: TINTS[rank]!, value: weight[group]! });
 	});
 	if (order.length > TINTS.length) legend.push({ label: `${order.length - TINTS.length} others`, colour: OTHER, value: 0 });
+	if (muted !== null && order.length < labels.length) legend.push({ label: muted, colour: OTHER, value: 0 });
 	const colours = Uint32Array.from(names, (name, i) => shades[number[i]!]![hashOf(name.function) % 3]!);
 	const other = rgba(OTHER);
 	const root = rgba(ROOT);
@@ -97,6 +106,14 @@ export function packageOf(name: FlameName): string {
 	if (scope) return scope[1]!;
 	const prefix = /^_*([A-Za-z0-9]+?)(?:_|[A-Z]|$)/.exec(short);
 	return prefix?.[1] || short;
+}
+
+const LIBRARIES = 'libraries';
+
+/** Own code by source file. */
+function ownFileOf(name: FlameName): string {
+	if (!name.own) return LIBRARIES;
+	return name.file ? name.file.slice(name.file.lastIndexOf('/') + 1) : shortModule(name);
 }
 
 function languageOf(name: FlameName): string {
@@ -174,6 +191,7 @@ function byError(): Colouring {
 export function colouringOf(by: ColourBy, tree: FlameTree, names: readonly FlameName[]): Colouring {
 	if (by === 'change' && tree.before) return byChange(tree);
 	if (by === 'error' && tree.variance) return byError();
+	if (by === 'own') return byGroup(tree, names, ownFileOf, LIBRARIES);
 	return byGroup(tree, names, by === 'package' ? packageOf : by === 'language' ? languageOf : shortModule);
 }
 

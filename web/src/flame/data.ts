@@ -39,7 +39,8 @@ export function useFlame(
 		if (shown)
 			asking.value = {
 				view: 'tree',
-				params: askParams(state.value, 'tree', callees ? [['callees', '1'], ...more.slice(invert ? 0 : 1)] : more),
+				/* All frames, as here. */
+				params: askParams(state.value, 'tree', [...(callees ? [['callees', '1'] as const, ...more.slice(invert ? 0 : 1)] : more), ['no-own', '1']]),
 			};
 	}, [key]);
 	return { answer, tree: answer.data && treeFor(answer.data, invert) };

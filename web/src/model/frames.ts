@@ -107,3 +107,9 @@ export function placeOf(frame: { file: string | null; line: number; module: stri
 	if (frame.file) return frame.line ? `${base(frame.file)}:${frame.line}` : base(frame.file);
 	return base(frame.module);
 }
+
+/** The function and the place of "Cache::insert (store.cc:35)". */
+export function splitOwner(own: string): { name: string; place: string } {
+	const at = own.endsWith(')') ? own.lastIndexOf(' (') : -1;
+	return at < 0 ? { name: own, place: '' } : { name: own.slice(0, at), place: own.slice(at + 2, -1) };
+}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heaviest sites as layers below the curve of live bytes. A site's live bytes are known at snapshots and assumed constant until the
-// next one, but a layer never exceeds the curve: memory freed since then is not drawn. The remainder is a layer of its own.
-import { ownerLabel } from './frames';
-import type { HistoryResult, HistorySite, Point } from './types';
+// The owners of the most memory as layers below the curve of live bytes. Their live bytes are known at snapshots and assumed constant
+// until the next one, but a layer never exceeds the curve: memory freed since then is not drawn. The remainder is a layer of its own.
+import { shortName, splitOwner } from './frames';
+import type { HistoryOwner, OwnersHistoryResult, Point } from './types';
 
 export interface Layer {
 	key: string;
@@ -15,7 +15,7 @@ export interface Layer {
 	errors?: number[] | undefined;
 	/** The upper edge: this layer plus all below it, at most the live bytes. */
 	tops: number[];
-	site?: HistorySite;
+	owner?: HistoryOwner;
 }
 
 export const LAYER_COLOURS = ['#8fc3ea', '#f2bf6c', '#86cfb0', '#e8a3c4', '#ece08a', '#f0a184', '#b3b0ea', '#a9c7b8', '#d6b89c'];
@@ -31,32 +31,29 @@ export function stepped(moments: readonly number[], course: readonly number[], t
 }
 
 /** Highest edge first, so that each layer is drawn over the one before. */
-export function layersOf(history: HistoryResult, points: readonly Point[]): Layer[] {
+export function layersOf(history: OwnersHistoryResult, points: readonly Point[]): Layer[] {
 	const times = points.map((point) => point.at_ns);
 	const tops = new Array<number>(times.length).fill(0);
-	const layers = history.sites.map((site, i): Layer => {
-		const values = stepped(history.snapshot_at_ns, site.history, times);
+	const layers = history.owners.map((owner, i): Layer => {
+		const values = stepped(history.snapshot_at_ns, owner.history, times);
 		values.forEach((value, at) => {
 			tops[at]! += value;
 		});
 		return {
-			key: `${site.pid}.${site.site}`,
-			label: ownerLabel(site.stack, history.frames),
-			hint: site.stack
-				.slice(0, 20)
-				.map((frame) => history.frames[frame]?.function)
-				.join('\n'),
+			key: owner.own,
+			label: shortName(splitOwner(owner.own).name),
+			hint: owner.own,
 			colour: LAYER_COLOURS[i % LAYER_COLOURS.length]!,
 			values,
-			errors: site.history_error && stepped(history.snapshot_at_ns, site.history_error, times),
+			errors: owner.history_error && stepped(history.snapshot_at_ns, owner.history_error, times),
 			tops: tops.map((top, at) => Math.min(top, points[at]!.live_bytes)),
-			site,
+			owner,
 		};
 	});
 	const rest = points.map((point, at) => Math.max(0, point.live_bytes - tops[at]!));
 	layers.push({
 		key: 'rest',
-		label: 'all other sites',
+		label: 'all others',
 		hint: 'Live bytes outside the layers above',
 		colour: OTHER_COLOUR,
 		values: rest,

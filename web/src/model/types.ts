@@ -131,6 +131,13 @@ export interface Measure {
 }
 
 export interface ChangesResult extends Head {
+	/** Who made the peak and what is left change; null: nobody in particular. */
+	verdict?: {
+		peak_owner: string | null;
+		peak_owner_change: number;
+		not_freed_owner: string | null;
+		not_freed_owner_change: number;
+	};
 	changes: Measure[];
 }
 
@@ -273,6 +280,21 @@ export interface HistoryResult extends Answered {
 	snapshot_at_ns: number[];
 	sites: HistorySite[];
 	frames: Frame[];
+}
+
+/** All sites of an owner. */
+export interface HistoryOwner {
+	/** "Cache::insert (store.cc:35)" */
+	own: string;
+	max_snapshot_bytes: number;
+	/** By snapshot. */
+	history: number[];
+	history_error?: number[];
+}
+
+export interface OwnersHistoryResult extends Answered {
+	snapshot_at_ns: number[];
+	owners: HistoryOwner[];
 }
 
 export interface Finding {
@@ -468,6 +490,8 @@ export interface FlameName {
 	file: string | null;
 	line: number;
 	inlined: boolean;
+	/** The project's own code. */
+	own?: boolean;
 	language?: string | null;
 }
 

@@ -209,7 +209,7 @@ export function siteColumns(
 }
 
 /** The key of the selected number in groups. */
-function groupKey(asked: Question): string {
+export function groupKey(asked: Question): string {
 	if (asked.ofMoment) return asked.unit === 'count' ? 'live_blocks' : 'live_bytes';
 	return asked.key;
 }

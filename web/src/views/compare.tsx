@@ -6,7 +6,7 @@ import { ask as askParams, canonical } from '../model/query';
 import { about, useAnswer } from '../model/source';
 import { go, note, question, set, state, value, type State } from '../model/state';
 import type { ChangesResult, Measure, StacksResult } from '../model/types';
-import { relative, type Unit } from '../model/units';
+import { bytes, percent, relative, type Unit } from '../model/units';
 import { Amount, errorOf, hintOf } from '../parts/amount';
 import { asking } from '../parts/copy';
 import { onRowKey } from '../parts/row-keys';
@@ -109,6 +109,26 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 	);
 }
 
+/** "Peak +2.7 MiB, 98.0 % of it in T::grow (t.cc:9)." */
+function changeWords(what: string, measure: Measure | undefined, owner: string | null, part: number): string {
+	if (!measure || measure.change === 0) return `${what} unchanged. `;
+	const of = owner ? `, ${percent(Math.min(Math.abs(part), Math.abs(measure.change)), Math.abs(measure.change))} of it in ${owner}` : '';
+	const chance = measure.within_spread ? ', within the spread of the runs' : measure.within_noise ? ', within the noise of sampling' : '';
+	return `${what} ${measure.change > 0 ? '+' : '−'}${bytes(Math.abs(measure.change))}${chance || of}. `;
+}
+
+function ChangeVerdict({ data }: { data: ChangesResult }) {
+	const measure = (name: string) => data.changes.find((row) => row.measure === name);
+	const verdict = data.verdict;
+	if (!verdict) return null;
+	return (
+		<p class="verdict change">
+			{changeWords('Peak', measure('peak'), verdict.peak_owner, verdict.peak_owner_change)}
+			{changeWords('Not freed', measure('leaked'), verdict.not_freed_owner, verdict.not_freed_owner_change)}
+		</p>
+	);
+}
+
 function Stacks() {
 	const asked = question.value;
 	const answer = useAnswer<StacksResult>(canonical('sites', askParams(compared(state.value), 'sites', [['limit', '300']])));
@@ -204,7 +224,12 @@ export function CompareView() {
 					<span class="soft">after. Stacks match by their functions and modules, not by addresses.</span>
 				</p>
 				<Answered answer={answer} what="Comparing">
-					{(data) => <Changes changes={data.changes} />}
+					{(data) => (
+						<>
+							<ChangeVerdict data={data} />
+							<Changes changes={data.changes} />
+						</>
+					)}
 				</Answered>
 			</section>
 			<div class="toolbar">

@@ -235,7 +235,8 @@ export function FlameView() {
 	const search = value('search') ?? '';
 	const data = answer.data;
 	const matches = useMatches(tree, data?.names, search);
-	const colourBy = (value('colour') ?? (comparing.value ? 'change' : 'module')) as ColourBy;
+	const hasOwn = data?.names.some((name) => name.own) ?? false;
+	const colourBy = (value('colour') ?? (comparing.value ? 'change' : hasOwn ? 'own' : 'module')) as ColourBy;
 	const lives = useLives(colourBy === 'life', callees, value('fold') === '1', tree, data);
 	const colouring = useMemo(
 		() => (tree && data ? (colourBy === 'life' && lives ? byLife(lives) : colouringOf(colourBy, tree, data.names)) : undefined),
@@ -264,6 +265,7 @@ export function FlameView() {
 				<label>
 					Colour{' '}
 					<select value={colourBy} onChange={(event) => note({ colour: event.currentTarget.value })}>
+						{hasOwn && <option value="own">own code</option>}
 						<option value="module">module</option>
 						<option value="package">name</option>
 						<option value="language">language</option>

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Start: what happened, at a glance, and where to look next.
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { savingsOf } from '../model/advice';
-import { base, ownerOf, placeOf, shortName } from '../model/frames';
+import { base, ownerOf, placeOf, shortName, splitOwner } from '../model/frames';
 import { listedOf, pidsOf, startedOf } from '../model/processes';
 import { ask as askParams, canonical, filtersOf, ignoredFilters } from '../model/query';
 import { useAnswer, type Answer } from '../model/source';
 import { go, peakUnknown, set, value, type Changes, type State } from '../model/state';
-import type { AdviceResult, GrowthResult, MemoryResult, Process, ProcessesResult, SitesResult } from '../model/types';
+import type { AdviceResult, GroupsResult, GrowthResult, MemoryResult, Process, ProcessesResult, SitesResult, TimelineResult } from '../model/types';
 import { bytes, duration, percent, plural } from '../model/units';
 import { questionOf, type QuestionName } from '../model/words';
 import { Amount, errorOf, hintOf } from '../parts/amount';
 import { useSummary } from '../parts/badge';
 import { BalanceLines, BalanceSheet, lastSheet } from '../parts/balance';
 import { Cards } from '../parts/cards';
+import { LayerTable, MemoryChart, peakOf, useChart, useHistory, useLayers } from '../parts/layered';
 import { asking } from '../parts/copy';
 import { escapeRegex } from '../parts/row-keys';
 import { useScope, type Scope } from '../parts/scope';
+import { groupKey } from '../parts/site-columns';
 import { Answered, Empty, Failed, Loading } from '../parts/states';
 import { useTimeline } from '../parts/strip';
 import { VerdictText } from '../parts/verdict';
 
 const TOP_ROWS = '300';
+const TOP_OWNERS = '20';
 const LISTED = 7;
 /** A filter that matches every command. */
 const ALL = '.';
@@ -205,18 +208,36 @@ function Findings({ scope }: { scope: State }) {
 	);
 }
 
-/** The sites of the selected processes by one number. */
-function useSites(scope: State | undefined, name: QuestionName, kind?: string) {
-	const of: Record<string, readonly string[]> = { ...scope?.values, cost: [name], unit: [], at: [], minus: [], compare: [] };
-	if (kind) of.kind = [kind];
-	return useAnswer<SitesResult>(scope ? canonical('sites', askParams({ ...scope, values: of }, 'sites', [['limit', TOP_ROWS]])) : null);
+/** The state that asks for one number of the selected processes. */
+function questioned(scope: State, name: QuestionName, kind?: string): State {
+	const values = { ...scope.values, cost: [name], unit: [], at: [], minus: [], compare: [] };
+	return { ...scope, values: kind ? { ...values, kind: [kind] } : values };
 }
 
-/** The heaviest sites by one number. The title links to the full list. */
+/** The sites of the selected processes by one number. */
+function useSites(scope: State | undefined, name: QuestionName) {
+	return useAnswer<SitesResult>(
+		scope ? canonical('sites', askParams(questioned(scope, name), 'sites', [['limit', TOP_ROWS]])) : null,
+	);
+}
+
+/** A row of --by own. */
+interface Owner {
+	/** "Cache::insert (store.cc:35)" */
+	own: string;
+	[key: string]: unknown;
+}
+
+/** The owners of the most by one number. The title links to the full list. */
 function TopList({ scope, name, title, kind }: { scope: State; name: QuestionName; title: string; kind?: string }) {
 	const asked = questionOf(name);
 	const unknown = name === 'peak' ? peakUnknown.value : undefined;
-	const answer = useSites(unknown === undefined ? scope : undefined, name, kind);
+	const of = questioned(scope, name, kind);
+	const params = askParams(of, 'functions', [
+		['by', 'own'],
+		['limit', TOP_OWNERS],
+	]);
+	const answer = useAnswer<GroupsResult>(unknown === undefined ? canonical('functions', params) : null);
 	const there = {
 		...only(scope),
 		cost: name === 'peak' ? null : name,
@@ -226,40 +247,40 @@ function TopList({ scope, name, title, kind }: { scope: State; name: QuestionNam
 		compare: null,
 		...(kind ? { kind } : {}),
 	};
-	const open = () => go('sites', there);
 	return (
 		<section class="panel top" aria-label={title}>
 			<h2>
-				<button type="button" class="link" onClick={open}>
+				<button type="button" class="link" onClick={() => go('sites', { ...there, by: 'own' })}>
 					{title}
 				</button>
 			</h2>
 			<Answered answer={answer} what="Adding up" {...(unknown === undefined ? {} : { instead: 'not known of these threads' })}>
 				{(data) => {
-					const rows = data.sites.slice(0, LISTED).filter((site) => Number(site[asked.key]) > 0);
+					const key = groupKey(asked);
+					const rows = (data.owners as Owner[]).slice(0, LISTED).filter((row) => Number(row[key]) > 0);
 					return rows.length === 0 ? (
 						<p class="soft">{data.unmatched ? data.note : 'none'}</p>
 					) : (
 						<table class="plain">
 							<tbody>
-								{rows.map((site) => {
-									const owner = ownerOf(site.stack, data.frames);
-									const value = Number(site[asked.key]);
+								{rows.map((row) => {
+									const owner = splitOwner(row.own);
+									const value = Number(row[key]);
 									return (
-										<tr key={`${site.pid}.${site.site}`}>
-											<td class="number" title={hintOf(value, asked.unit, errorOf(site, asked.key))}>
-												<Amount value={value} unit={asked.unit} error={errorOf(site, asked.key)} />
+										<tr key={row.own}>
+											<td class="number" title={hintOf(value, asked.unit, errorOf(row, key))}>
+												<Amount value={value} unit={asked.unit} error={errorOf(row, key)} />
 											</td>
 											<td class="number soft">{percent(value, data.shown)}</td>
-											<td class="name" title={owner?.function}>
+											<td class="name" title={row.own}>
 												<button
 													type="button"
 													class="link code"
-													onClick={() => go('sites', { ...there, site: `${site.pid}.${site.site}` })}
+													onClick={() => go('sites', { ...there, by: null, focus: `^${escapeRegex(owner.name)}$` })}
 												>
-													{owner ? shortName(owner.function) : '[no stack]'}
+													{shortName(owner.name)}
 												</button>
-												<span class="soft"> {owner ? placeOf(owner) : ''}</span>
+												<span class="soft"> {owner.place}</span>
 											</td>
 										</tr>
 									);
@@ -303,6 +324,29 @@ function Balance({
 	);
 }
 
+/** The timeline by owner. A click selects a moment for all views, as on the strip above. */
+function OverTime({ scope, timeline }: { scope: State; timeline: TimelineResult }) {
+	const [index, setIndex] = useState<number | null>(null);
+	const history = useHistory(questioned(scope, 'peak')).data;
+	const layers = useLayers(history, timeline.timeline);
+	const common = useChart(timeline, setIndex);
+	const peak = peakOf(timeline.timeline);
+	return (
+		<section class="panel over-time" aria-labelledby="over-time-title">
+			<h2 id="over-time-title">
+				<button type="button" class="link" onClick={() => go('time', only(scope))}>
+					Over time
+				</button>{' '}
+				<span class="soft">{index === null ? 'at the peak' : `at ${duration(timeline.timeline[index]!.at_ns)}`}</span>
+			</h2>
+			<div class="over-time-parts">
+				<MemoryChart common={common} points={timeline.timeline} layers={layers} withRss={false} height={150} />
+				<LayerTable layers={layers} at={index ?? peak} scope={only(scope)} />
+			</div>
+		</section>
+	);
+}
+
 /** Cards and lists of the selected processes; `all` are those of the recording. */
 function Chosen({ scope, all, chosen }: { scope: Scope & { state: State }; all: ProcessesResult; chosen: ProcessesResult }) {
 	const shown = chosen.processes;
@@ -342,6 +386,7 @@ function Chosen({ scope, all, chosen }: { scope: Scope & { state: State }; all: 
 				{...(finer ? { filtered } : {})}
 				open={(view, changes) => go(view, { ...only(of), at: null, minus: null, unit: null, ...changes })}
 			/>
+			{timeline && timeline.timeline.length > 1 && <OverTime scope={of} timeline={timeline} />}
 			<div class="columns">
 				<div>
 					<Findings scope={of} />

@@ -1,56 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time: live, resident and requested bytes over the run, with the heaviest sites as layers. A drag selects a range for all views that
+// Time: live, resident and requested bytes over the run, with the owners of the most as layers. A drag selects a range for all views that
 // accept one.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { growthFigure, growthWords } from '../model/growth';
 import { isLive } from '../model/live';
-import { layersOf, type Layer } from '../model/layers';
 import { eventsOf, momentsOf, type Event, type Moment } from '../model/moments';
 import { ratesOf, type Rates } from '../model/rates';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
 import { go, note, set, state, value } from '../model/state';
-import type { GrowthResult, HistoryResult, Point, TimelineResult } from '../model/types';
+import type { GrowthResult, OwnersHistoryResult, Point, TimelineResult } from '../model/types';
 import { bytes, count, duration, exact, plural, type Unit } from '../model/units';
 import { Amount, errorOf, hintOf } from '../parts/amount';
 import { asking } from '../parts/copy';
-import { Chart, type Line } from '../parts/chart';
+import { Chart } from '../parts/chart';
+import { column, errorsOf, LayerTable, MemoryChart, peakOf, useChart, useHistory, useLayers } from '../parts/layered';
 import { ownerLabel } from '../model/frames';
 import { Answered, Empty, Failed, Loading } from '../parts/states';
-import { chooseRange, choosePoint, chosenRange, marksOf, useNamed, useTimeline } from '../parts/strip';
-
-const LAYERS = '9';
-
-function column(points: readonly Point[], key: keyof Point): (number | null)[] {
-	return points.map((point) => point[key] as number | null);
-}
-
-/** For estimates; none for an exact recording. */
-function errorsOf(points: readonly Point[], key: keyof Point): number[] | undefined {
-	return points.some((point) => errorOf(point, key)) ? points.map((point) => errorOf(point, key)) : undefined;
-}
-
-function memoryLines(points: readonly Point[], layers: readonly Layer[], withRss: boolean): Line[] {
-	const lines: Line[] = layers.map((layer) => ({
-		label: layer.label,
-		colour: layer.colour,
-		values: layer.tops,
-		fill: 'solid',
-		width: 0.5,
-		steps: true,
-	}));
-	lines.push({
-		label: 'live heap',
-		colour: 'series-live',
-		values: column(points, 'live_bytes'),
-		errors: errorsOf(points, 'live_bytes'),
-		...(layers.length ? {} : { fill: 'pale' as const }),
-	});
-	if (withRss && points.some((point) => point.mmap_live_bytes))
-		lines.push({ label: 'own mappings', colour: 'series-b', values: column(points, 'mmap_live_bytes'), dash: true, width: 1 });
-	if (withRss) lines.push({ label: 'RSS', colour: 'series-rss', values: points.map((point) => point.rss_bytes || null), width: 1 });
-	return lines;
-}
+import { useNamed, useTimeline } from '../parts/strip';
 
 function Reading({ shown, pointed, rates, at }: { shown: Point; pointed: boolean; rates: Rates; at: number }) {
 	const facts: [string, number, Unit, number][] = [
@@ -77,43 +44,6 @@ function Reading({ shown, pointed, rates, at }: { shown: Point; pointed: boolean
 				</div>
 			))}
 		</dl>
-	);
-}
-
-function LayerList({ layers, at, pointed, history }: { layers: readonly Layer[]; at: number; pointed: boolean; history: HistoryResult }) {
-	return (
-		<section>
-			<h2>Heaviest sites {pointed ? 'at the pointer' : 'at the peak'}</h2>
-			<table class="plain layers">
-				<tbody>
-					{layers.map((layer) => {
-						return (
-							<tr key={layer.key}>
-								<td>
-									<i style={{ background: layer.colour }} />
-								</td>
-								<td class="number" title={hintOf(layer.values[at] ?? 0, 'bytes', layer.errors?.[at] ?? 0)}>
-									<Amount value={layer.values[at] ?? 0} unit="bytes" error={layer.errors?.[at] ?? 0} />
-								</td>
-								<td class="name" title={layer.hint}>
-									{layer.site ? (
-										<button
-											type="button"
-											class="link code"
-											onClick={() => go('sites', { site: `${layer.site!.pid}.${layer.site!.site}` })}
-										>
-											{ownerLabel(layer.site.stack, history.frames)}
-										</button>
-									) : (
-										<span class="soft">{layer.label}</span>
-									)}
-								</td>
-							</tr>
-						);
-					})}
-				</tbody>
-			</table>
-		</section>
 	);
 }
 
@@ -197,38 +127,26 @@ function Growing() {
 	);
 }
 
-function Charts({ data, history }: { data: TimelineResult; history: HistoryResult | undefined }) {
+function Charts({ data, history }: { data: TimelineResult; history: OwnersHistoryResult | undefined }) {
 	const [index, setIndex] = useState<number | null>(null);
 	const points = data.timeline;
-	const peak = Math.max(
-		0,
-		points.findIndex((point) => point.peak),
-	);
+	const peak = peakOf(points);
 	const rates = useMemo(() => ratesOf(points), [points]);
-	const times = useMemo(() => points.map((point) => point.at_ns), [points]);
 	const layered = value('layers') !== '0';
-	const layers = useMemo(() => (history && layered ? layersOf(history, points) : []), [history, points, layered]);
+	const layers = useLayers(history, points, layered);
 	const most = useMemo(() => Math.max(...points.map((point) => point.live_bytes)), [points]);
 	const mostRss = useMemo(() => Math.max(...points.map((point) => Math.max(point.rss_bytes, point.mmap_live_bytes))), [points]);
 	const withRss = value('rss') ? value('rss') === '1' : mostRss < 4 * most;
 	const named = useNamed();
 	const moments = useMemo(() => momentsOf(data, isLive.value, named), [data, named]);
 	const events = useMemo(() => eventsOf(named), [named]);
-	const common = {
-		times,
-		marks: marksOf(moments, events),
-		range: chosenRange(moments),
-		sync: 'time',
-		onHover: setIndex,
-		onPoint: (at: number) => choosePoint(moments, at),
-		onRange: (from: number, to: number) => chooseRange(moments, from, to),
-	};
+	const common = useChart(data, setIndex);
 	return (
 		<>
 			<div class="toolbar">
 				<label class="check">
 					<input type="checkbox" checked={layered} onChange={(event) => note({ layers: event.currentTarget.checked ? null : '0' })} />
-					Layers by site
+					Layers by owner
 				</label>
 				<label class="check" title={`${bytes(mostRss)} at most`}>
 					<input type="checkbox" checked={withRss} onChange={(event) => note({ rss: event.currentTarget.checked ? '1' : '0' })} />
@@ -239,13 +157,7 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 			<div class="split">
 				<div class="charts" tabIndex={0} role="region" aria-label="Charts over time">
 					<h2>Memory</h2>
-					<Chart
-						{...common}
-						label={`Live heap over time, at most ${bytes(most)}`}
-						unit="bytes"
-						height={236}
-						lines={memoryLines(points, layers, withRss)}
-					/>
+					<MemoryChart common={common} points={points} layers={layers} withRss={withRss} height={236} />
 					<h2>Allocations and frees per second</h2>
 					<Chart
 						{...common}
@@ -290,9 +202,12 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 						lines={[{ label: 'threads', colour: 'series-rss', values: column(points, 'threads'), steps: true }]}
 					/>
 				</div>
-				<aside class="side narrow" aria-label="Sites over time" tabIndex={0}>
-					{history && layers.length > 0 && (
-						<LayerList layers={[...layers].reverse()} at={index ?? peak} pointed={index !== null} history={history} />
+				<aside class="side narrow" aria-label="Owners over time" tabIndex={0}>
+					{layers.length > 0 && (
+						<section>
+							<h2>Owners of the most {index !== null ? 'at the pointer' : 'at the peak'}</h2>
+							<LayerTable layers={layers} at={index ?? peak} />
+						</section>
 					)}
 					<Named moments={moments} events={events} />
 					<Growing />
@@ -304,7 +219,7 @@ function Charts({ data, history }: { data: TimelineResult; history: HistoryResul
 
 export function TimeView() {
 	const answer = useTimeline();
-	const history = useAnswer<HistoryResult>(canonical('history', askParams(state.value, 'history', [['limit', LAYERS]])));
+	const history = useHistory(state.value);
 	useEffect(() => {
 		asking.value = { view: 'timeline', params: askParams(state.value, 'timeline') };
 	}, [state.value]);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The verdict of a comparison: who made a number change, and how. "Peak +2.7 MiB, 98 % of it in T::grow (t.cc:9): called as
+ * often, asks for 2.0 times as much each time."
+ */
+#ifndef ANALYSIS_ADVICE_CHANGE_VERDICT_H
+#define ANALYSIS_ADVICE_CHANGE_VERDICT_H
+
+#include "analysis/query/comparison.h"
+#include "analysis/result/build.h"
+
+enum { BEFORE_RUNS, AFTER_RUNS };
+
+/* The owner with the largest part of a change. */
+struct changed_owner {
+	struct compared whole;
+	enum cost_id cost;
+	const char *label; /* NULL: nothing changed beyond spread and noise */
+	int64_t change;
+	const struct profile_site **sites; /* its heaviest sites, in ascending order */
+	size_t site_count;
+	/* What these sites did over the runs: means of allocations and bytes requested. */
+	double calls[2], bytes[2];
+};
+
+/* Finds it in a selection that compares; symbolizes the stacks with the largest changes. -1 if out of memory. */
+int changed_owner_find(struct changed_owner *ret, struct result *result,
+		       struct locations *locations, const struct selection *selection);
+/* Adds what its sites did, from a selection of the same query by calls or by total bytes. */
+void changed_owner_add(struct changed_owner *owner, const struct selection *selection);
+
+/* "Peak +2.7 MiB, 98 % of it in ...". Texts are in the arena. */
+void words_changed(struct words *words, struct arena *arena, const char *what,
+		   const struct changed_owner *owner);
+/* Whether one sentence says it of both. */
+bool changed_alike(const struct changed_owner *a, const struct changed_owner *b);
+
+#endif
