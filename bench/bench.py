@@ -59,6 +59,7 @@ TOOLS = {
     "dhat": (["valgrind", "--tool=dhat", "--dhat-out-file={out}/dhat"], {}),
     # Only for the workload python: it runs a script.
     "memray": (["sh", "-c", 'exec "$1" -m memray run -q -f -o {out}/memray "$2" "$3"', "memray"], {}),
+    "memray-native": (["sh", "-c", 'exec "$1" -m memray run --native -q -f -o {out}/memray "$2" "$3"', "memray"], {}),
 }
 
 

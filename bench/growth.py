@@ -140,6 +140,7 @@ def main():
             print(f"{axis:9} slopes: " + ", ".join(f"{k} {'flat' if s is None else f'{s:.2f}'}" for k, s in slopes.items()), flush=True)
             found[axis] = {"rows": rows, "slopes": slopes}
             if args.plots:
+                args.plots.mkdir(parents=True, exist_ok=True)
                 (args.plots / f"growth-{axis}.svg").write_text(draw(axis, rows, slopes))
     if args.json:
         args.json.write_text(json.dumps(found, indent=1))

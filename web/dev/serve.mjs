@@ -31,7 +31,8 @@ createServer(async (request, response) => {
 			response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') });
 			response.end(Buffer.from(await answer.arrayBuffer()));
 		} else {
-			response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end((await makePage()).page);
+			const { page } = await makePage();
+			response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(page);
 		}
 	} catch (error) {
 		response.writeHead(500, { 'content-type': 'application/json' }).end(JSON.stringify({ error: error.message }));

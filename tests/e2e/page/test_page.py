@@ -45,8 +45,8 @@ def command(heapgauge, env, folder):
 
 @pytest.fixture(scope="module")
 def recordings(command, target, folder):
-    command("record", "-q", "-o", "old.hg", "--", "sqlite3", ":memory:", STATEMENTS % 60000)
-    command("record", "-q", "-o", "new.hg", "--", "sqlite3", ":memory:", STATEMENTS % 90000)
+    command("record", "-q", "-o", "old.hg", "--", "sqlite3", ":memory:", STATEMENTS % 240000)
+    command("record", "-q", "-o", "new.hg", "--", "sqlite3", ":memory:", STATEMENTS % 360000)
     command("record", "-q", "-o", "threads.hg", "--", target("t_threads_cross_free"))
     command("record", "-q", "-o", "crowd.hg", "--", compile_c(folder, "crowd", MANY_THREADS, "-pthread"))
     command("record", "-q", "--mode", "sample", "--interval", "4KiB", "-o", "sampled.hg", "--", target("shown_course"))

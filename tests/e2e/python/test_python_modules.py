@@ -31,16 +31,23 @@ MODULES = {
 }
 
 CYTHON = """
-from libc.stdlib cimport malloc
+cdef extern from *:
+    '''
+    #include <stdlib.h>
+    static void *volatile kept; /* or gcc leaves the call out */
+    static void keep(size_t n) { kept = malloc(n); }
+    '''
+    void keep(size_t n)
 def hold(int n):
     for _ in range(n):
-        malloc(4321)
+        keep(4321)
 """
 PYBIND = r"""
 #include <pybind11/pybind11.h>
 #include <cstdlib>
+static void *volatile kept;
 __attribute__((noinline)) static void *keep(size_t n) { return malloc(n); }
-static void hold(int n) { for (int i = 0; i < n; i++) keep(5432); }
+static void hold(int n) { for (int i = 0; i < n; i++) kept = keep(5432); }
 PYBIND11_MODULE(pbmod, m) { m.def("hold", hold); }
 """
 SETUP = """

@@ -4,10 +4,6 @@
 import { bytes, duration, percent } from '../model/units';
 import type { Process, Verdict } from '../model/types';
 
-/** As in src/analysis/advice/verdict.c. */
-const LEAST = 128 * 1024;
-const MUCH = 16 * 1024 * 1024;
-
 interface Opening {
 	open: (view: 'sites' | 'flame' | 'time', changes: Record<string, string | null>) => void;
 }
@@ -19,10 +15,9 @@ function endOf(process: Process): string {
 /** What is left, without what is known about its growth. */
 function remains(verdict: Verdict, process: Process): string {
 	const live = bytes(process.not_freed_bytes);
-	const little = process.not_freed_bytes < MUCH && (process.not_freed_bytes < LEAST || process.not_freed_bytes * 8 < process.peak_bytes);
 	const running = process.end === 'running' || process.end === 'exec';
 	if (process.not_freed_bytes === 0 && !running) return 'Everything was freed';
-	if (little && !running && verdict.kind !== 'unclear')
+	if (verdict.kind === 'freed' && !running)
 		return (process.not_freed_bytes * 8 < process.peak_bytes ? `All but ${live} was freed` : `Only ${live} was not freed`) + endOf(process);
 	const from = verdict.not_freed_owner
 		? `, ${percent(verdict.not_freed_owner_bytes ?? 0, process.not_freed_bytes)} from ${verdict.not_freed_owner}`

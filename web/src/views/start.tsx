@@ -340,7 +340,7 @@ function OverTime({ scope, timeline }: { scope: State; timeline: TimelineResult 
 				<span class="soft">{index === null ? 'at the peak' : `at ${duration(timeline.timeline[index]!.at_ns)}`}</span>
 			</h2>
 			<div class="over-time-parts">
-				<MemoryChart common={common} points={timeline.timeline} layers={layers} withRss={false} height={150} />
+				<MemoryChart common={common} points={timeline.timeline} layers={layers} withRss={false} height={220} />
 				<LayerTable layers={layers} at={index ?? peak} scope={only(scope)} />
 			</div>
 		</section>
