@@ -48,9 +48,13 @@ export const VIEWS: readonly View[] = [
 ];
 
 function Tabs() {
+	const list = useRef<HTMLUListElement>(null);
+	const shown = state.value.view;
+	/* On a narrow screen the line of views scrolls. */
+	useEffect(() => list.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [shown]);
 	return (
 		<nav aria-label="Views" style={{ height: '100%' }}>
-			<ul class="tabs">
+			<ul class="tabs" ref={list}>
 				{VIEWS.map((view) => (
 					<li key={view.name}>
 						<a
