@@ -83,9 +83,9 @@ static bool compare_question(struct summary *summary, size_t i, const struct que
 	if (selection_make(&s, query->against->after[0], summary->locations, &q,
 			   (struct view_defaults){ 0 }, error) < 0)
 		return false;
-	summary->compared[i] = comparison_whole(&s);
 	if (owner && changed_owner_find(owner, summary->result, summary->locations, &s) < 0)
 		return false;
+	summary->compared[i] = owner ? owner->whole : comparison_whole(&s);
 	if (q.cost == COST_CALLS || q.cost == COST_TOTAL) {
 		changed_owner_add(&summary->peak, &s);
 		changed_owner_add(&summary->left, &s);

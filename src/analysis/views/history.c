@@ -51,8 +51,9 @@ struct maker {
 	int64_t *moments; /* since the start of the recording */
 	size_t moment_count;
 	VECTOR(struct series) series; /* heaviest first; those after `rows` are not shown */
-	size_t rows;
-	uint32_t *series_of; /* by entry */
+	size_t rows, all;	      /* shown, and in all */
+	size_t grouped;		      /* entries that are in a series: the first ones */
+	uint32_t *series_of;	      /* by entry */
 };
 
 static bool by_own(const struct maker *m)
@@ -157,23 +158,49 @@ static void add_moment(struct series *series, size_t moment, const struct entry 
 	series->variances[moment] += error * error;
 }
 
-static void follow(struct maker *m, const struct profile_process *p, struct site_live *live)
+/* The entries of a process that are shown, as numbers. */
+struct shown_entries {
+	const uint32_t *at;
+	size_t count;
+};
+
+static void follow(struct maker *m, const struct profile_process *p, struct shown_entries shown,
+		   struct site_live *live)
 {
 	int64_t snapshot = -1;
 	size_t next = 0;
 
-	for (size_t i = 0; i < m->moment_count; i++) {
+	for (size_t i = 0; i < m->moment_count && !is_over(m, p, m->moments[i]); i++) {
 		int64_t now = m->moments[i], taken = take_snapshots(p, now, &next, live);
 
 		snapshot = MAX(snapshot, taken);
-		for (size_t j = 0; j < m->selection.count && !is_over(m, p, now); j++) {
-			const struct entry *e = &m->selection.entries[j];
+		for (size_t j = 0; j < shown.count; j++) {
+			const struct entry *e = &m->selection.entries[shown.at[j]];
 
-			if (e->process == p && m->series_of[j] < m->rows)
-				add_moment(&m->series.at[m->series_of[j]], i, e,
-					   live_then(e, now, snapshot, live));
+			add_moment(&m->series.at[m->series_of[shown.at[j]]], i, e,
+				   live_then(e, now, snapshot, live));
 		}
 	}
+}
+
+/* Sorts the numbers of the shown entries by process: those of process i are from first[i] to first[i + 1]. */
+static void sort_by_process(const struct maker *m, uint32_t *first, uint32_t *sorted)
+{
+	const struct entry *entries = m->selection.entries;
+	const struct profile_process *processes = m->profile->processes;
+	size_t count = m->profile->process_count;
+
+	for (size_t i = 0; i < m->grouped; i++)
+		first[entries[i].process - processes + 1] += m->series_of[i] < m->rows;
+	for (size_t i = 0; i < count; i++)
+		first[i + 1] += first[i];
+	/* Each start moves to its end, which is the next one's start. */
+	for (uint32_t i = 0; i < m->grouped; i++)
+		if (m->series_of[i] < m->rows)
+			sorted[first[entries[i].process - processes]++] = i;
+	for (size_t i = count; i > 0; i--)
+		first[i] = first[i - 1];
+	first[0] = 0;
 }
 
 static bool follow_all(struct maker *m)
@@ -190,13 +217,20 @@ static bool follow_all(struct maker *m)
 		if (!series->values || (series->estimated && !series->variances))
 			return false;
 	}
+	AUTO_FREE uint32_t *first = calloc(m->profile->process_count + 2, sizeof *first);
+	AUTO_FREE uint32_t *sorted = calloc(m->grouped + 1, sizeof *sorted);
+
+	if (!first || !sorted)
+		return false;
+	sort_by_process(m, first, sorted);
 	for (size_t i = 0; i < m->profile->process_count; i++) {
 		const struct profile_process *p = &m->profile->processes[i];
+		const struct shown_entries shown = { sorted + first[i], first[i + 1] - first[i] };
 		AUTO_FREE struct site_live *live = calloc(profile_site_ids(p) + 1, sizeof *live);
 
 		if (!live)
 			return false;
-		follow(m, p, live);
+		follow(m, p, shown, live);
 	}
 	return true;
 }
@@ -282,10 +316,16 @@ static bool make_series(struct maker *m)
 	m->series_of = ARENA_ARRAY(&m->result->arena, uint32_t, m->selection.count);
 	if (!m->series_of)
 		return false;
-	if (by_own(m))
-		return group_by_owner(m) && sort_series(m);
+	m->grouped = m->all = m->selection.count;
+	if (by_own(m)) {
+		bool done = group_by_owner(m) && sort_series(m);
+
+		m->all = m->series.count;
+		return done;
+	}
 	selection_sort(&m->selection, m->query->limit);
-	for (uint32_t i = 0; i < m->selection.count; i++)
+	m->grouped = MIN(m->selection.count, m->query->limit);
+	for (uint32_t i = 0; i < m->grouped; i++)
 		if (!add_entry(m, i, i, NULL))
 			return false;
 	return true;
@@ -344,8 +384,7 @@ static bool fill_table(struct maker *m)
 	};
 	return result_fill(m->result, own ? axis_rows[AXIS_OWN].plural : "sites", columns,
 			   HISTORY_COLUMNS, m->rows, fill_row, m) &&
-	       result_left_out(m->result, m->series.count - m->rows,
-			       own ? " more owner" : " more site",
+	       result_left_out(m->result, m->all - m->rows, own ? " more owner" : " more site",
 			       own ? " more owners" : " more sites");
 }
 
