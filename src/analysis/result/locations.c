@@ -129,16 +129,26 @@ static bool number_location(struct locations *locations, struct location *p)
 		file ? (struct location_group){ NULL, file, NULL, 0 }
 		     : (struct location_group){ NULL, NULL, module, 0 };
 
-	p->wrapper |= is_wrapper_name(f);
-	p->runtime_frame = is_runtime_frame(f);
-	p->frame.runtime_frame = p->runtime_frame || p->wrapper;
-	p->nameless = is_nameless(f);
 	return module && (file || !f->file) &&
 	       group_number(&tables[AXIS_FUNCTION], function, p, &p->function) &&
 	       group_number(&tables[AXIS_LINE], line, p, &p->line) &&
 	       group_number(&tables[AXIS_FILE], in_file, p, &p->file) &&
 	       group_number(&tables[AXIS_MODULE], (struct location_group){ NULL, NULL, module, 0 },
 			    p, &p->module);
+}
+
+/* What its name says of a location. Thousands of processes have the same names, so it is taken from the first one. */
+static void classify(const struct locations *locations, struct location *p)
+{
+	const struct result_frame *f = &p->frame;
+	const struct location *first = locations_example(locations, AXIS_FUNCTION, p->function);
+	bool known = first != p && first->frame.full == f->full;
+
+	p->wrapper_name = known ? first->wrapper_name : is_wrapper_name(f);
+	p->runtime_frame = known ? first->runtime_frame : is_runtime_frame(f);
+	p->nameless = known ? first->nameless : is_nameless(f);
+	p->wrapper |= p->wrapper_name;
+	p->frame.runtime_frame = p->runtime_frame || p->wrapper;
 }
 
 static bool is_own(const struct profile_process *process, const struct named_frame *f)
@@ -191,6 +201,7 @@ static struct location_chain make_chain(struct locations *locations,
 				  known->calls_malloc_for_others[frame.id.v];
 		if (!number_location(locations, &list[i]))
 			return nothing;
+		classify(locations, &list[i]);
 		pointers[i] = &list[i];
 	}
 	return (struct location_chain){ pointers, named.count };

@@ -24,6 +24,7 @@ struct location {
 	uint32_t function, line, file, module;
 	bool runtime_frame; /* libc, runtimes, containers, wrappers with a known name */
 	bool wrapper;	    /* of malloc, by its name or its callers */
+	bool wrapper_name;  /* by its name */
 	bool own;	    /* the project's own code */
 	bool nameless;	    /* a sentinel frame, or module+offset */
 };
