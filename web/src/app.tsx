@@ -47,6 +47,14 @@ export const VIEWS: readonly View[] = [
 	{ name: 'run', label: 'Run', component: RunView },
 ];
 
+/** Whether the view has nothing to show of this recording; what a running process sets later is not known. */
+function isEmpty(view: ViewName): boolean {
+	const all = about.value;
+	if (!all || all.live_pid) return false;
+	if (view === 'compare') return !all.compare;
+	return view === 'tags' && all.files[Number(value('file') ?? 0)]?.tagged === false;
+}
+
 function Tabs() {
 	const list = useRef<HTMLUListElement>(null);
 	const shown = state.value.view;
@@ -59,6 +67,8 @@ function Tabs() {
 					<li key={view.name}>
 						<a
 							href={formatState(moved(address.value, view.name))}
+							class={isEmpty(view.name) ? 'empty' : undefined}
+							title={isEmpty(view.name) ? 'Nothing to show for this recording' : undefined}
 							aria-current={state.value.view === view.name ? 'page' : undefined}
 							onClick={(event) => {
 								event.preventDefault();

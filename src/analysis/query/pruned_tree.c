@@ -422,6 +422,12 @@ int pruned_options_of(const struct query *query, stack_amount_of *amount_of,
 			 "a call tree is made of frames: --by function, line, file or module");
 }
 
+bool own_code_can_lead(const struct profile *profile, enum axis_id by)
+{
+	/* The other axes are wider than a frame: a module is own code and libraries at once. And all frames are all. */
+	return (by == AXIS_FUNCTION || by == AXIS_LINE) && profile->fold.frames != FRAMES_ALL;
+}
+
 static bool find_own_code(struct grower *g)
 {
 	for (size_t i = 0; i < g->stacks.of.count; i++) {

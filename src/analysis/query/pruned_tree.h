@@ -48,6 +48,8 @@ struct pruned_options {
 /* The options of a query; `threshold_percent` is the default. -1 with the error set if its axis is not one of frames. */
 int pruned_options_of(const struct query *query, stack_amount_of *amount_of,
 		      double threshold_percent, struct pruned_options *ret, struct error *error);
+/* Whether the frames of libraries can be left out. */
+bool own_code_can_lead(const struct profile *profile, enum axis_id by);
 
 /* -1 if out of memory. */
 int pruned_tree_grow(struct pruned_tree *tree, const struct selection *selection,

@@ -92,6 +92,7 @@ struct query {
 	size_t depth;		  /* maximum depth of a tree; 0: all */
 	bool callees_first; /* a tree from the allocating function up instead of from main down */
 	bool fold_recursion;
+	bool fold_libraries;
 };
 
 #endif

@@ -183,6 +183,7 @@ struct result *analyse_flame(const struct profile *profile, struct locations *lo
 			   (struct view_defaults){ .cost = COST_LIVE, .at = MOMENT_PEAK },
 			   error) < 0)
 		return NULL;
+	options.own_code_first = query->fold_libraries && own_code_can_lead(profile, options.by);
 	if (pruned_tree_grow(&tree, &selection, locations, options) == 0)
 		result = make(&f, profile, locations);
 	if (!result)

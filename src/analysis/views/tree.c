@@ -212,9 +212,7 @@ struct result *analyse_tree(const struct profile *profile, struct locations *loc
 			   (struct view_defaults){ .cost = COST_LIVE, .at = MOMENT_PEAK },
 			   error) < 0)
 		return NULL;
-	/* The other axes are wider than a frame: a module is own code and libraries at once. And all frames are all. */
-	options.own_code_first = (options.by == AXIS_FUNCTION || options.by == AXIS_LINE) &&
-				 profile->fold.frames != FRAMES_ALL;
+	options.own_code_first = own_code_can_lead(profile, options.by);
 	g.result = result_begin("tree", profile, query, SELECTION_FIELDS);
 	return result_end(g.result,
 			  g.result && selection_fields(g.result, &selection) &&

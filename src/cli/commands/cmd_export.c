@@ -77,6 +77,7 @@ static int check_question(const struct export_command *c, struct error *error)
 		{ QUERY_CALLEES, TAKES_NOTHING_SUCH },
 		{ QUERY_DEPTH, TAKES_NOTHING_SUCH },
 		{ QUERY_FOLD_RECURSION, TAKES_NOTHING_SUCH },
+		{ QUERY_FOLD_LIBRARIES, TAKES_NOTHING_SUCH },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)

@@ -157,6 +157,19 @@ static int take_rule(struct query *q, enum query_option option, const char *valu
 	return filters_add(&q->filters, kinds[option], value, error);
 }
 
+static void take_flag(struct query_options *asked, enum query_option option)
+{
+	struct query *q = &asked->query;
+
+	q->callees_first |= option == QUERY_CALLEES;
+	q->fold_recursion |= option == QUERY_FOLD_RECURSION;
+	q->fold_libraries |= option == QUERY_FOLD_LIBRARIES;
+	asked->fold.imports |= option == QUERY_FOLD_IMPORTS;
+	asked->no_own |= option == QUERY_NO_OWN;
+	asked->names.use_symbols &= option != QUERY_NO_SYMBOLS;
+	asked->names.use_store &= option != QUERY_NO_CACHE;
+}
+
 int query_options_take(struct query_options *asked, enum query_option option, const char *value,
 		       struct error *error)
 {
@@ -195,24 +208,12 @@ int query_options_take(struct query_options *asked, enum query_option option, co
 		return take_kind(q, value, error);
 	case QUERY_SUPPRESSIONS:
 		return filters_suppress(&q->filters, value, error);
-	case QUERY_CALLEES:
-		q->callees_first = true;
-		return 0;
 	case QUERY_DEPTH:
 		return take_number("depth", value, &q->depth, error);
 	case QUERY_THRESHOLD:
 		return take_threshold(q, value, error);
-	case QUERY_FOLD_RECURSION:
-		q->fold_recursion = true;
-		return 0;
-	case QUERY_FOLD_IMPORTS:
-		asked->fold.imports = true;
-		return 0;
 	case QUERY_FRAMES:
 		return take_frames(asked, value, error);
-	case QUERY_NO_OWN:
-		asked->no_own = true;
-		return 0;
 	case QUERY_OWN:
 		return own_option_take(value, &asked->own, error);
 	case QUERY_LIMIT:
@@ -220,20 +221,23 @@ int query_options_take(struct query_options *asked, enum query_option option, co
 		return take_number("limit", value, &q->limit, error);
 	case QUERY_NAMES:
 		return take_style(asked, value, error);
-	case QUERY_NO_SYMBOLS:
-		asked->names.use_symbols = false;
-		return 0;
 	case QUERY_DEBUG_FOLDER:
 		return add_debug_folder(asked, value, error);
-	case QUERY_NO_CACHE:
-		asked->names.use_store = false;
-		return 0;
 	case QUERY_DEBUGINFOD:
 		asked->names.fetch.wanted = true;
 		asked->names.fetch.progress = isatty(STDERR_FILENO) ? show_fetched : NULL;
 		return 0;
 	case QUERY_DEBUGINFOD_DEADLINE:
 		return take_deadline(asked, value, error);
+	case QUERY_CALLEES:
+	case QUERY_FOLD_RECURSION:
+	case QUERY_FOLD_LIBRARIES:
+	case QUERY_FOLD_IMPORTS:
+	case QUERY_NO_OWN:
+	case QUERY_NO_SYMBOLS:
+	case QUERY_NO_CACHE:
+		take_flag(asked, option);
+		return 0;
 	case QUERY_COUNT:
 		break;
 	}

@@ -44,6 +44,7 @@ enum query_option {
 	QUERY_THRESHOLD,
 	QUERY_FOLD_RECURSION,
 	QUERY_FOLD_IMPORTS,
+	QUERY_FOLD_LIBRARIES,
 	QUERY_FRAMES,
 	QUERY_NO_OWN,
 	QUERY_LIMIT,
@@ -81,6 +82,7 @@ enum query_option {
 	[QUERY_THRESHOLD] = { "threshold", 0, "PERCENT", "fold nodes below this share", .group = "How much", .fallback = "tree: 1" }, \
 	[QUERY_FOLD_RECURSION] = { "fold-recursion", 0, NULL, "show a function that calls itself as one level", .group = "How much" }, \
 	[QUERY_FOLD_IMPORTS] = { "fold-imports", 0, NULL, "leave out the Python functions that import modules", .group = "How much" }, \
+	[QUERY_FOLD_LIBRARIES] = { "fold-libraries", 0, NULL, "flame: leave out the frames of libraries around own code, as tree does", .group = "How much" }, \
 	[QUERY_FRAMES] = { "frames", 0, "WHICH", "which functions of Python programs to show", .group = "How much", .choices = WORDS_WITH_HELP(frames_words), .fallback = "program" }, \
 	[QUERY_NO_OWN] = { "no-own", 0, NULL, "show all frames: prefer no frame for being the project's own code", .group = "How much" }, \
 	[QUERY_LIMIT] = { "limit", 'n', "N", "show at most N rows", .group = "How much", .fallback = "text: 20, of stacks 5; json: all" }, \

@@ -13,6 +13,7 @@
 #include "analysis/analyses.h"
 #include "base/compiler.h"
 #include "cli/open.h"
+#include "model/tags.h"
 #include "serve/page.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -114,6 +115,14 @@ static void print_words(struct json *j, const char *key, struct words words)
 	json_end_array(j);
 }
 
+static bool is_tagged(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (profile_tag_count(&profile->processes[i]) > 1)
+			return true;
+	return false;
+}
+
 static void print_files(struct json *j, const struct web *web)
 {
 	json_key(j, "files");
@@ -127,6 +136,7 @@ static void print_files(struct json *j, const struct web *web)
 		json_field_string(j, "path", path);
 		json_field_string(j, "name", path_base(path));
 		json_field_string(j, "command", command);
+		json_field_bool(j, "tagged", is_tagged(web->files.at[i].profile));
 		json_end_object(j);
 	}
 	json_end_array(j);

@@ -437,6 +437,15 @@ def test_enter_zooms_into_the_flame_graph_and_backspace_out(scene):
     assert "zoom=0*8" in flame["zoomed"] and "zoom=0*7" in flame["out"] and "zoom" not in flame["whole"]
 
 
+def test_the_picture_of_the_peak_leads_with_own_code_and_opens_the_flame_graph(scene, report):
+    """Its nodes are those of the tree, which leaves out what is before main."""
+    icicle = scene("icicle")
+    path = heaviest_path(report("tree", "--cost", "peak", "--threshold", "0")["tree"])[:3]
+    assert [text.split(", ")[0].split(" (")[0] for text in icicle["path"]] == [row["function"] for row in path]
+    assert "#/flame?" in icicle["hash"] and "fold-libraries=1" in icicle["hash"] and "zoom=" in icicle["hash"]
+    assert icicle["opened"] == path[-1]["function"]
+
+
 def test_filters_are_those_of_the_report(scene, report):
     filters = scene("filters")
     total = ("--cost", "total", "--kind", "heap", "--limit", "1")

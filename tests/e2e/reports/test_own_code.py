@@ -190,6 +190,17 @@ def test_the_tree_of_callees_leads_with_own_code(run, deep):
     ]
 
 
+def flame(run, path, *words):
+    report = json.loads(run("report", path, "--view", "flame", "--format", "json", *words))
+    nodes = report["nodes"]
+    return [(report["names"][name]["function"] if name >= 0 else "", value) for name, value in zip(nodes["name"], nodes["value"], strict=True)]
+
+
+def test_a_flame_graph_leads_with_own_code_if_asked(run, deep):
+    assert flame(run, deep, "--fold-libraries") == [(function, live) for _, function, live, _ in tree(run, deep)]
+    assert flame(run, deep) == [(function, live) for _, function, live, _ in tree(run, deep, "--no-own")]
+
+
 def test_no_own_shows_the_whole_tree(run, deep):
     functions = [row[1] for row in tree(run, deep, "--no-own")]
     assert {"deep_4", "each_2", "__libc_start_call_main"} <= set(functions)

@@ -97,6 +97,19 @@ export const DOINGS = {
     const said = (await texts(page, ".flame-scroll [role=status]"))[0].text;
     return { zoomed, out, whole, said };
   },
+  async icicle(page) {
+    await show(page, "start");
+    const picture = page.locator(".icicle .flame-scroll");
+    await picture.focus();
+    const path = [];
+    for (let i = 0; i < 3; i++) {
+      await page.keyboard.press("ArrowDown");
+      path.push((await texts(page, ".icicle [role=status]"))[0].text);
+    }
+    const hash = await press(page, "Enter");
+    const opened = (await texts(page, ".flame-foot b.code"))[0].text;
+    return { path, hash, opened };
+  },
   async filters(page) {
     await show(page, "sites?cost=total");
     const type = async (text) => {

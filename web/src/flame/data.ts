@@ -3,7 +3,7 @@
 import { useEffect } from 'preact/hooks';
 import { ask as askParams, canonical, type Params } from '../model/query';
 import { saved, useAnswer, type Answer } from '../model/source';
-import { state } from '../model/state';
+import { state, value } from '../model/state';
 import type { FlameResult } from '../model/types';
 import { asking } from '../parts/copy';
 import { inverted } from './pivot';
@@ -19,10 +19,18 @@ function treeFor(data: FlameResult, invert: boolean): FlameTree {
 	return (made.inverted ??= inverted(made.plain, data.names.length));
 }
 
+/** The options of --view tree that show the same frames. */
+function commandOptions(callees: boolean): [string, string][] {
+	const options: [string, string][] = [];
+	if (callees) options.push(['callees', '1']);
+	if (value('fold') === '1') options.push(['fold-recursion', '1']);
+	if (value('fold-libraries') !== '1') options.push(['no-own', '1']);
+	return options;
+}
+
 /** `shown`: it is the main query of the view, which its command prints. `cost` replaces the query's; null sends no query. */
 export function useFlame(
 	callees: boolean,
-	fold: boolean,
 	shown = true,
 	cost?: string | null,
 ): { answer: Answer<FlameResult>; tree: FlameTree | undefined } {
@@ -30,7 +38,9 @@ export function useFlame(
 	const invert = callees && saved.value;
 	const more: [string, string][] = [];
 	if (callees && !invert) more.push(['callees', '1']);
-	if (fold) more.push(['fold-recursion', '1']);
+	if (value('fold') === '1') more.push(['fold-recursion', '1']);
+	const libraries = value('fold-libraries') === '1';
+	if (libraries && !saved.value) more.push(['fold-libraries', '1']);
 	const asked = cost ? { ...state.value, values: { ...state.value.values, cost: [cost], unit: [], at: [], minus: [] } } : state.value;
 	const params: Params = askParams(asked, 'flame', more);
 	const key = cost === null ? null : canonical('flame', params);
@@ -39,8 +49,7 @@ export function useFlame(
 		if (shown)
 			asking.value = {
 				view: 'tree',
-				/* All frames, as here. */
-				params: askParams(state.value, 'tree', [...(callees ? [['callees', '1'] as const, ...more.slice(invert ? 0 : 1)] : more), ['no-own', '1']]),
+				params: askParams(state.value, 'tree', commandOptions(callees)),
 			};
 	}, [key]);
 	return { answer, tree: answer.data && treeFor(answer.data, invert) };

@@ -104,7 +104,7 @@ export function shellWord(word: string): string {
 	return PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-const FLAGS = new Set(['callees', 'fold-recursion', 'fold-imports', 'no-own']);
+const FLAGS = new Set(['callees', 'fold-recursion', 'fold-imports', 'fold-libraries', 'no-own']);
 
 /** The line that prints the same numbers. `before` is the older recording of a comparison. */
 export function command(files: readonly string[], before: string | undefined, view: string, params: Params, livePid = 0): string {

@@ -510,7 +510,8 @@ export interface SourceFile {
 
 export interface About {
 	version: string;
-	files: { index: number; path: string; name: string }[];
+	/** `tagged`: the program set tags, labels or pools. */
+	files: { index: number; path: string; name: string; tagged?: boolean }[];
 	compare: boolean;
 	/** The older recording of a comparison. */
 	before?: string | null;

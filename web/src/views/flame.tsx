@@ -11,12 +11,13 @@ import { usePlace, useSuccessor } from '../flame/place';
 import { addressOf } from '../flame/steps';
 import { errorAt, selfErrorAt, type FlameTree } from '../flame/tree';
 import { useFlame } from '../flame/data';
-import { importsModules, placeOf, shortName } from '../model/frames';
+import { placeOf, shortName } from '../model/frames';
 import { comparing, differing, note, question, set, value } from '../model/state';
 import { theme } from '../model/theme';
 import type { FlameName, FlameResult } from '../model/types';
 import { plural, quantity, share } from '../model/units';
 import { amountText, hintOf } from '../parts/amount';
+import { Folds } from '../parts/folds';
 import { onSubjectKey } from '../parts/row-keys';
 import { Empty, Failed, Loading, NoRows } from '../parts/states';
 
@@ -210,12 +211,11 @@ function pivotTrees(data: FlameResult, tree: FlameTree, pivot: string) {
 function useLives(
 	wanted: boolean,
 	callees: boolean,
-	fold: boolean,
 	tree: FlameTree | undefined,
 	data: FlameResult | undefined,
 ): Float64Array | undefined {
-	const lifetime = useFlame(callees, fold, false, wanted ? 'lifetime' : null);
-	const calls = useFlame(callees, fold, false, wanted ? 'calls' : null);
+	const lifetime = useFlame(callees, false, wanted ? 'lifetime' : null);
+	const calls = useFlame(callees, false, wanted ? 'calls' : null);
 	return useMemo(() => {
 		if (!wanted || !tree || !data || !lifetime.tree || !calls.tree) return undefined;
 		return ratios(
@@ -230,14 +230,14 @@ function useLives(
 export function FlameView() {
 	const pivot = value('pivot');
 	const callees = value('dir') === 'callees' && !pivot;
-	const { answer, tree } = useFlame(callees, value('fold') === '1');
+	const { answer, tree } = useFlame(callees);
 	const [hovered, setHovered] = useState<Hovered | undefined>(undefined);
 	const search = value('search') ?? '';
 	const data = answer.data;
 	const matches = useMatches(tree, data?.names, search);
 	const hasOwn = data?.names.some((name) => name.own) ?? false;
 	const colourBy = (value('colour') ?? (comparing.value ? 'change' : hasOwn ? 'own' : 'module')) as ColourBy;
-	const lives = useLives(colourBy === 'life', callees, value('fold') === '1', tree, data);
+	const lives = useLives(colourBy === 'life', callees, tree, data);
 	const colouring = useMemo(
 		() => (tree && data ? (colourBy === 'life' && lives ? byLife(lives) : colouringOf(colourBy, tree, data.names)) : undefined),
 		[tree, data, colourBy, lives],
@@ -274,24 +274,7 @@ export function FlameView() {
 						{comparing.value && <option value="change">change</option>}
 					</select>
 				</label>
-				<label class="check">
-					<input
-						type="checkbox"
-						checked={value('fold') === '1'}
-						onChange={(event) => set({ fold: event.currentTarget.checked ? '1' : null, zoom: null, node: null })}
-					/>
-					Fold recursion
-				</label>
-				{(value('fold-imports') || data?.names.some(importsModules)) && (
-					<label class="check">
-						<input
-							type="checkbox"
-							checked={!!value('fold-imports')}
-							onChange={(event) => set({ 'fold-imports': event.currentTarget.checked ? 'yes' : null, zoom: null, node: null })}
-						/>
-						Fold imports
-					</label>
-				)}
+				<Folds names={data?.names ?? []} />
 				<input
 					id="search"
 					type="search"

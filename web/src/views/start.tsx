@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Start: what happened, at a glance, and where to look next.
 import { useEffect, useState } from 'preact/hooks';
+import { Icicle } from '../flame/icicle';
 import { savingsOf } from '../model/advice';
 import { base, ownerOf, placeOf, shortName, splitOwner } from '../model/frames';
 import { listedOf, pidsOf, startedOf } from '../model/processes';
@@ -347,6 +348,22 @@ function OverTime({ scope, timeline }: { scope: State; timeline: TimelineResult 
 	);
 }
 
+/** Who holds the peak, by caller and callee. */
+function PeakTree({ scope }: { scope: State }) {
+	if (peakUnknown.value !== undefined) return null;
+	const open = { ...only(scope), cost: null, unit: null, at: null, minus: null, compare: null };
+	return (
+		<section class="panel" aria-labelledby="peak-tree-title">
+			<h2 id="peak-tree-title">
+				<button type="button" class="link" onClick={() => go('flame', open)}>
+					The peak by function
+				</button>
+			</h2>
+			<Icicle scope={questioned(scope, 'peak')} open={open} />
+		</section>
+	);
+}
+
 /** Cards and lists of the selected processes; `all` are those of the recording. */
 function Chosen({ scope, all, chosen }: { scope: Scope & { state: State }; all: ProcessesResult; chosen: ProcessesResult }) {
 	const shown = chosen.processes;
@@ -387,6 +404,7 @@ function Chosen({ scope, all, chosen }: { scope: Scope & { state: State }; all: 
 				open={(view, changes) => go(view, { ...only(of), at: null, minus: null, unit: null, ...changes })}
 			/>
 			{timeline && timeline.timeline.length > 1 && <OverTime scope={of} timeline={timeline} />}
+			<PeakTree scope={of} />
 			<div class="columns">
 				<div>
 					<Findings scope={of} />

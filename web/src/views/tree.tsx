@@ -13,6 +13,7 @@ import { comparing, differing, note, question, set, value } from '../model/state
 import type { FlameName, FlameResult } from '../model/types';
 import { count, percent, quantity } from '../model/units';
 import { Amount, ERROR_WIDTH, hintOf } from '../parts/amount';
+import { Folds } from '../parts/folds';
 import { onSubjectKey } from '../parts/row-keys';
 import { Failed, Loading, NoRows } from '../parts/states';
 import { Table, type Column } from '../parts/table';
@@ -204,12 +205,12 @@ function Neighbours({ tree, data, wanted }: { tree: FlameTree; data: FlameResult
 }
 
 /** Always uses the tree from main: in the inverted one callers are below. */
-function Beside({ wanted, fold }: { wanted: string; fold: boolean }) {
-	const { answer, tree } = useFlame(false, fold, false);
+function Beside({ wanted }: { wanted: string }) {
+	const { answer, tree } = useFlame(false, false);
 	return tree && answer.data ? <Neighbours tree={tree} data={answer.data} wanted={wanted} /> : null;
 }
 
-function Opened({ tree, data, of, fold }: { tree: FlameTree; data: FlameResult; of: string | null | undefined; fold: boolean }) {
+function Opened({ tree, data, of }: { tree: FlameTree; data: FlameResult; of: string | null | undefined }) {
 	const drawn = { tree, names: data.names, of };
 	const successor = useSuccessor(drawn);
 	const [kept, setOpen] = useState<ReadonlySet<number>>(() => firstOpen(tree, FIRST_SHARE, FIRST_ROWS));
@@ -260,15 +261,14 @@ function Opened({ tree, data, of, fold }: { tree: FlameTree; data: FlameResult; 
 				onKey={onKey}
 				tree={{ level: (node) => tree.depth[node]!, open: (node) => (leaf(node) ? undefined : open.has(node)) }}
 			/>
-			{wanted && <Beside wanted={wanted} fold={fold} />}
+			{wanted && <Beside wanted={wanted} />}
 		</div>
 	);
 }
 
 export function TreeView() {
 	const callees = value('dir') === 'callees';
-	const fold = value('fold') === '1';
-	const { answer, tree } = useFlame(callees, fold);
+	const { answer, tree } = useFlame(callees);
 	if (answer.status === 'error')
 		return (
 			<div class="view">
@@ -286,15 +286,12 @@ export function TreeView() {
 						From allocations
 					</button>
 				</div>
-				<label class="check">
-					<input type="checkbox" checked={fold} onChange={(event) => set({ fold: event.currentTarget.checked ? '1' : null, node: null })} />
-					Fold recursion
-				</label>
+				<Folds names={answer.data?.names ?? []} />
 				<span class="soft">← → close and open, a click shows callers and callees</span>
 			</div>
 			{!tree && <Loading what="Building the call tree" />}
 			{tree && tree.count === 1 && <NoRows data={answer.data} title="Nothing to show" />}
-			{tree && answer.data && tree.count > 1 && <Opened key={answer.of} tree={tree} data={answer.data} of={answer.of} fold={fold} />}
+			{tree && answer.data && tree.count > 1 && <Opened key={answer.of} tree={tree} data={answer.data} of={answer.of} />}
 		</div>
 	);
 }

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict names a line of the program's own code, for thirty real programs. Only with HEAPGAUGE_LONG=1: they come from registries.
+
+HEAPGAUGE_HEADLINES=FOLDER keeps the builds for the next run. It must not be inside a git repository, which would decide what is
+own code.
+"""
+
+import dataclasses
+import os
+import pathlib
+import random
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+
+from compiled import WAIT_SECONDS
+
+pytestmark = pytest.mark.skipif(os.environ.get("HEAPGAUGE_LONG") != "1", reason="builds thirty programs; HEAPGAUGE_LONG=1")
+
+LEAST = 27
+BUILD_SECONDS = 3600
+OWNER = re.compile(r"(?P<function>.+) \((?P<file>[^():]+):(?P<line>\d+)\)")
+CARGO = {"CARGO_PROFILE_RELEASE_DEBUG": "true", "CARGO_PROFILE_RELEASE_STRIP": "none"}
+CONFIGURE = "./configure -q --disable-nls --disable-dependency-tracking MAKEINFO=true"
+
+
+@dataclasses.dataclass
+class Program:
+    """How to get a program, how to run it, and which sources are its own code."""
+
+    name: str
+    source: str  # apt:PACKAGE, cargo:CRATE@VERSION or pip:PACKAGE==VERSION
+    run: str  # in the folder of the sources, or in that of the installation
+    own: str  # regex for the path of a source file
+    build: str = ""  # by a shell; of apt only
+    wrapper: str = "^$"  # regex for functions in these files that allocate for whoever calls them
+    libraries: str = ""  # folder of its own shared libraries
+
+
+C = [
+    Program(
+        "gawk",
+        "apt:gawk",
+        "./gawk '{ n[$1] += $2; s[NR] = $3 } END { print length(n) }' {inputs}/table.txt",
+        r"/gawk-[^/]+/[^/]+\.[chy]$",
+        f"{CONFIGURE} && make -j2 -C support && make -j2 gawk",
+        r"malloc|calloc|realloc|more_blocks",
+    ),
+    Program(
+        "sort",
+        "apt:coreutils",
+        "src/sort -o /dev/null {inputs}/table.txt",
+        r"/coreutils-[^/]+/src/",
+        f"FORCE_UNSAFE_CONFIGURE=1 {CONFIGURE} && make -j2",
+    ),
+    Program(
+        "grep",
+        "apt:grep",
+        "src/grep -E -c '(ab|cd)*e.*[0-9]{2}7' {inputs}/table.txt",
+        r"/grep-[^/]+/(src|lib)/",
+        f"{CONFIGURE} && make -j2",
+        r"alloc",
+    ),
+    Program(
+        "m4",
+        "apt:m4",
+        "src/m4 {inputs}/macros.m4",
+        r"/m4-[^/]+/src/",
+        f"{CONFIGURE} && make -j2",
+    ),
+    Program(
+        "lua",
+        "apt:lua5.4",
+        "src/lua {inputs}/tables.lua",
+        r"/lua[^/]*-5[^/]+/src/",
+        "make -C src -j2 MYCFLAGS=-g posix",
+        r"^(luaM_|l_alloc|luaC_newobj|luaH_realloc)",
+    ),
+    Program(
+        "tclsh",
+        "apt:tcl8.6",
+        "unix/tclsh {inputs}/lists.tcl",
+        r"/tcl[^/]*8\.6[^/]+/(generic|unix)/",
+        "cd unix && ./configure -q && make -j2 CFLAGS_OPTIMIZE='-O2 -g' tclsh",
+        r"Alloc|Realloc",
+        "unix",
+    ),
+    Program(
+        "diff",
+        "apt:diffutils",
+        "src/diff {inputs}/table.txt {inputs}/changed.txt",
+        r"/diffutils-[^/]+/(src|lib)/",
+        f"{CONFIGURE} && make -j2",
+        r"alloc",
+    ),
+    Program(
+        "find",
+        "apt:findutils",
+        "find/find {folder} -name '*.c' -newer {inputs}/table.txt",
+        r"/findutils-[^/]+/(find|lib|gl/lib)/",
+        f"{CONFIGURE} && make -j2",
+        r"alloc|xstrdup",
+    ),
+    Program(
+        "file",
+        "apt:file",
+        "src/.libs/file -m magic/magic.mgc -f {inputs}/paths.txt",
+        r"/file-[^/]+/src/",
+        "./configure -q --disable-libseccomp && make -j2",
+        libraries="src/.libs",
+    ),
+    Program(
+        "bash",
+        "apt:bash",
+        "./bash {inputs}/words.sh",
+        r"/bash-[^/]+/",
+        "./configure -q --without-bash-malloc --disable-nls && make -j2 bash",
+        r"malloc|realloc",
+    ),
+    Program(
+        "xmllint",
+        "apt:libxml2",
+        ".libs/xmllint --noout {inputs}/table.xml",
+        r"/libxml2-[^/]+/",
+        "./configure -q --without-python --without-lzma && make -j2 xmllint",
+        r"Malloc|Realloc|Strdup|StrndupLoc",
+        ".libs",
+    ),
+    Program(
+        "git",
+        "apt:git",
+        "./git -C ../repository log -p --all",
+        r"/git-[^/]+/",
+        "make -j2 CFLAGS='-g -O2' NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_PERL=1 NO_PYTHON=1 NO_TCLTK=1 git && ./git init -q ../repository && cp *.c ../repository"
+        " && cd ../repository && G='../git-*/git -c user.name=a -c user.email=a@b' && $G add . && $G commit -qm 1 && sed -i 1,9d *.c && $G commit -qam 2",
+        r"malloc|calloc|realloc|strdup|memdup",
+    ),
+]
+
+CXX = [
+    Program(
+        "ninja",
+        "apt:ninja-build",
+        "build/ninja -n -f {inputs}/build.ninja",
+        r"/ninja-[^/]+/src/",
+        "cmake -B build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBUILD_TESTING=OFF && make -C build -j2 ninja",
+    ),
+    Program(
+        "groff",
+        "apt:groff",
+        "./troff -M tmac -F font -T utf8 -man {inputs}/page.1",
+        r"/groff-[^/]+/src/",
+        f"{CONFIGURE} && make -j2 troff",
+        r"^operator new",
+    ),
+    Program(
+        "gperf",
+        "apt:gperf",
+        "src/gperf {inputs}/keywords.gperf",
+        r"/gperf-[^/]+/",
+        "./configure -q && make -j2 -C lib && make -j2 -C src",
+    ),
+    Program(
+        "swig",
+        "apt:swig",
+        "./swig -python -o {scratch}/wrap.c -outdir {scratch} {inputs}/interface.i",
+        r"/swig-[^/]+/Source/",
+        "./configure -q --without-pcre --without-alllang && make -j2",
+    ),
+    Program(
+        "minisat",
+        "apt:minisat2",
+        "build/release/bin/minisat -verb=0 {inputs}/formula.cnf",
+        r"/minisat[^/]*-2[^/]+/minisat/",
+        "make -j2 CXXFLAGS='-g -O2 -I. -D__STDC_LIMIT_MACROS -D__STDC_FORMAT_MACROS -fpermissive' lr",
+        r"alloc",
+    ),
+    Program(
+        "hunspell",
+        "apt:hunspell",
+        "src/tools/.libs/hunspell -d {inputs}/words -l {inputs}/text.txt",
+        r"/hunspell-[^/]+/src/",
+        "./configure -q --disable-nls && make -j2",
+        libraries="src/hunspell/.libs",
+    ),
+    Program(
+        "lzip",
+        "apt:lzip",
+        "./lzip -k -c {inputs}/table.txt",
+        r"/lzip-[^/]+/",
+        "./configure CXXFLAGS='-g -O2' && make -j2",
+    ),
+    Program(
+        "cppcheck",
+        "apt:cppcheck",
+        "./cppcheck -q --enable=style {inputs}/program.c",
+        r"/cppcheck-[^/]+/(lib|cli)/",
+        "make -j2 CXXFLAGS='-g -O2' cppcheck",
+    ),
+]
+
+RUST = [
+    Program("ripgrep", "cargo:ripgrep@15.1.0", "bin/rg -c '[0-9]+7' {stdlib}", r"/ripgrep-[^/]+/"),
+    Program("fd", "cargo:fd-find@10.3.0", "bin/fd py {stdlib}", r"/fd-find-[^/]+/"),
+    Program("tokei", "cargo:tokei@12.1.2", "bin/tokei {stdlib}", r"/tokei-[^/]+/"),
+    Program("grex", "cargo:grex@1.4.5", "bin/grex -f {inputs}/keywords.txt", r"/grex-[^/]+/"),
+    Program("xsv", "cargo:xsv@0.13.0", "bin/xsv sort {inputs}/table.csv", r"/xsv-[^/]+/"),
+]
+
+PYTHON = [
+    Program("black", "pip:black==25.9.0", "bin/black -q --check --workers 1 {stdlib}/typing.py", r"/black/|/blib2to3/"),
+    Program("pyflakes", "pip:pyflakes==3.4.0", "bin/pyflakes {stdlib}/_pydecimal.py", r"/pyflakes/"),
+    Program("pygments", "pip:pygments==2.19.2", "bin/pygmentize -f html -o {scratch}/out.html {stdlib}/_pydecimal.py", r"/pygments/"),
+    Program("yamllint", "pip:yamllint==1.37.1", "bin/yamllint {inputs}/table.yaml", r"/yamllint/"),
+    Program("docutils", "pip:docutils==0.22", "bin/docutils {inputs}/page.rst {scratch}/page.html", r"/docutils/"),
+]
+
+PROGRAMS = C + CXX + RUST + PYTHON
+
+
+def shell(command, folder, env=None):
+    """Runs a step of a build; its output is kept beside it."""
+    log = folder / "heapgauge-build.log"
+    with log.open("a") as out:
+        out.write(f"$ {command}\n")
+        out.flush()
+        done = subprocess.run(["nice", "sh", "-c", command], cwd=folder, env=env, stdout=out, stderr=out, timeout=BUILD_SECONDS)
+    assert done.returncode == 0, f"{command} failed: {log}"
+
+
+def apt_options(folder):
+    """Options for apt-get that read the sources of the configured repositories, without a change to the system."""
+    lists = folder / "apt"
+    options = f"-qq -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts={lists}/parts -o Dir::State::lists={lists}/lists -o Dir::Cache={lists}/cache"
+    if not (lists / "done").exists():
+        for part in "parts", "lists/partial", "cache/archives/partial":
+            (lists / part).mkdir(parents=True, exist_ok=True)
+        etc = pathlib.Path("/etc/apt")
+        for path in etc / "sources.list", *etc.glob("sources.list.d/*.list"), *etc.glob("sources.list.d/*.sources"):
+            if path.exists():
+                text = re.sub(r"^deb ", "deb-src ", re.sub(r"^Types: .*", "Types: deb-src", path.read_text(), flags=re.M), flags=re.M)
+                (lists / "parts" / path.name).write_text(text)
+        shell(f"apt-get {options} update", lists)
+        (lists / "done").touch()
+    return options
+
+
+def unpack(package, folder, kept):
+    """The sources as their authors released them: a distribution's patches would want autoconf."""
+    shell(f"apt-get {apt_options(kept)} source --download-only {package} && tar xf *.orig.tar.?z*", folder)
+    (source,) = [path for path in folder.iterdir() if path.is_dir()]
+    return source
+
+
+def installed(program, kept):
+    """The folder to run it in, with the program built."""
+    folder = kept / program.name
+    done = folder / "done"
+    if done.exists():
+        return pathlib.Path(done.read_text())
+    folder.mkdir()
+    kind, _, what = program.source.partition(":")
+    source = folder
+    if kind == "apt":
+        source = unpack(what, folder, kept)
+        shell(program.build, source, os.environ | {"CFLAGS": "-g -O2", "CXXFLAGS": "-g -O2"})
+    elif kind == "cargo":
+        shell(f"cargo install -q --locked -j2 --root {folder} {what}", folder, os.environ | CARGO | {"CARGO_TARGET_DIR": str(kept / "target")})
+    else:
+        name = what.partition("==")[0]
+        shell(f"{sys.executable} -m venv {folder} && bin/pip install -q --no-binary {name} {what}", folder)
+    done.write_text(str(source))
+    return source
+
+
+def make_inputs(folder):
+    """Something to do for each of them."""
+    rng = random.Random(1)
+    rows = [f"{rng.randrange(20_000):x} {rng.randrange(1000)} {'abcdefghij'[: rng.randrange(1, 10)]}{i}" for i in range(60_000)]
+    words = sorted({"".join(rng.choices("etaoinshrdlu", k=rng.randrange(4, 12))) for _ in range(4000)})
+    folder.mkdir()
+
+    def write(name, lines):
+        (folder / name).write_text("\n".join(lines) + "\n")
+
+    write("table.txt", rows)
+    write("changed.txt", [row for i, row in enumerate(rows) if i % 97] + ["at the end"])
+    write("table.csv", [row.replace(" ", ",") for row in rows])
+    write("table.yaml", ["---"] + [f"- {{a: {i}, b: [{row.replace(' ', ', ')}]}}" for i, row in enumerate(rows[:3000])])
+    write("table.xml", ["<table>", *(f"<row n='{i}'><cell>{row}</cell></row>" for i, row in enumerate(rows)), "</table>"])
+    write("macros.m4", [f"define(`m{i}', `{row} $1')m{i}(`x')dnl" for i, row in enumerate(rows[:20_000])])
+    write("tables.lua", ["local t = {}", "for i = 1, 100000 do t[i] = { name = 'n' .. i, value = { i } } end", "print(#t)"])
+    write("lists.tcl", ["for {set i 0} {$i < 50000} {incr i} { dict set d key$i [list $i [string repeat x 20] $i] }", "puts [dict size $d]"])
+    write("words.sh", ["declare -A n", "for i in {1..20000}; do n[key$i]=\"value of $i\"; done", "echo ${#n[@]}"])
+    write("paths.txt", map(str, sorted(pathlib.Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))))
+    write("build.ninja", ["rule cc", "  command = cc -c $in -o $out", *(f"build o/{i}.o: cc s/{i}.c | h/{i % 99}.h" for i in range(20_000)),
+                          *(f"build s/{i}.c: cc" for i in range(20_000)), *(f"build h/{i}.h: cc" for i in range(99))])
+    write("page.1", [".TH PAGE 1", ".SH TEXT", *(f".TP\n.B {row}\nmeans \\fI{row}\\fP and more of it." for row in rows[:4000])])
+    write("page.rst", ["Page", "====", "", *(f"* *{row}* means ``{row}`` and more\n" for row in rows[:1500])])
+    write("keywords.txt", words[:60])
+    write("keywords.gperf", words[:400])
+    write("interface.i", ["%module table", "%inline %{", *(f"struct S{i} {{ int a; double b; }}; int f{i}(struct S{i} *s, int n);" for i in range(1500)), "%}"])
+    write("formula.cnf", ["p cnf 3000 12000", *(" ".join(str(rng.choice((-1, 1)) * rng.randrange(1, 3001)) for _ in range(3)) + " 0" for _ in range(12_000))])
+    write("words.dic", [str(len(words)), *(f"{word}/S" for word in words)])
+    write("words.aff", ["SET UTF-8", "TRY esianrtolcdu", "SFX S Y 1", "SFX S 0 s ."])
+    write("text.txt", (" ".join(rng.choices(words, k=12)) for _ in range(500)))
+    functions = (f"int f{i}(int *p, int n) {{ int s = 0; for (int k = 0; k < n; k++) {{ if (p[k] > {i}) s += p[k]; }} return s; }}" for i in range(1500))
+    write("program.c", functions)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """The folder of the builds."""
+    folder = pathlib.Path(os.environ.get("HEAPGAUGE_HEADLINES") or tmp_path_factory.mktemp("headlines")).resolve()
+    assert not any((above / ".git").exists() for above in (folder, *folder.parents)), f"{folder} is inside a git repository"
+    folder.mkdir(exist_ok=True)
+    if not (folder / "inputs").exists():
+        make_inputs(folder / "inputs")
+    return folder
+
+
+def owners_of(summary):
+    """The owners that the verdict names, as in src/analysis/advice/verdict.c."""
+    verdict = summary["verdict"]
+    left, peak, growing = (verdict[key] for key in ("not_freed_owner", "peak_owner", "growing_owner"))
+    return [peak] if verdict["kind"] == "freed" else [owner for owner in dict.fromkeys((left, growing, peak)) if owner]
+
+
+def sources_of(owner, frames):
+    """The paths that an owner such as "parse (main.c:12) via xmalloc" may mean."""
+    found = OWNER.match(owner)
+    if not found:
+        return set()
+    tail = found["function"].removeprefix("...")
+    return {
+        frame["file"]
+        for frame in frames
+        if frame["file"] and pathlib.Path(frame["file"]).name == found["file"] and frame["line"] == int(found["line"]) and tail in frame["function"]
+    }
+
+
+def is_own(program, owner, frames):
+    found = OWNER.match(owner)
+    paths = sources_of(owner, frames)
+    return bool(paths) and all(re.search(program.own, path) for path in paths) and not re.search(program.wrapper, found["function"])
