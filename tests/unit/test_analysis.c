@@ -221,8 +221,7 @@ static const char *label_of(struct result *result, const struct result_frame *fr
 	for (size_t i = 0; i < count; i++) {
 		all[i].frame = frames[i];
 		all[i].frame.full = frames[i].function;
-		all[i].runtime_frame = is_runtime_frame(&all[i].frame);
-		all[i].nameless = is_nameless(&all[i].frame);
+		location_classify(&all[i]);
 		all[i].own = frames[i].own;
 		all[i].module = frames[i].module[0]; /* a number is enough */
 		pointers[i] = &all[i];

@@ -13,13 +13,20 @@ import { startTheme } from './model/theme';
 import { startGuard } from './parts/guard';
 import { startKeys } from './parts/keys';
 
-readEmbedded(document.getElementById('heapgauge-data')?.textContent ?? 'null');
-startTheme();
-startGuard();
-startState();
-startKeys();
 const page = document.getElementById('page')!;
-page.textContent = '';
-render(<App />, page);
-/* The page works without it: only the names of the files are missing. */
-loadAbout().then(startLive, () => undefined);
+
+async function start(): Promise<void> {
+	await readEmbedded(document.getElementById('heapgauge-data')?.textContent ?? 'null');
+	startTheme();
+	startGuard();
+	startState();
+	startKeys();
+	page.textContent = '';
+	render(<App />, page);
+	/* The page works without it: only the names of the files are missing. */
+	loadAbout().then(startLive, () => undefined);
+}
+
+start().catch((error: unknown) => {
+	page.textContent = `The page cannot be read: ${String(error)}. A browser from 2023 or later is needed.`;
+});

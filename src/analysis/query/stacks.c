@@ -216,17 +216,15 @@ const char *location_label(struct result *result, const struct location *locatio
 	if (!location)
 		return "[no stack]";
 	const struct result_frame *f = &location->frame;
-	bool nameless = is_nameless(f);
-	struct span name =
-		nameless ? span_of(f->function, strlen(f->function)) : name_qualified(f->function);
-	struct span tail = name_tail(name, LABEL_MAX_BYTES);
+	struct span tail = name_tail(location->name, LABEL_MAX_BYTES);
 	int bytes = (int)tail.size;
-	const char *text = (const char *)tail.data, *cut = tail.size < name.size ? "..." : "";
+	const char *text = (const char *)tail.data;
+	const char *cut = tail.size < location->name.size ? "..." : "";
 
 	if (f->file && f->line)
 		return arena_printf(&result->arena, "%s%.*s (%s:%u)", cut, bytes, text,
 				    path_base(f->file), f->line);
-	if (!nameless && f->module[0])
+	if (!location->nameless && f->module[0])
 		return arena_printf(&result->arena, "%s%.*s (%s)", cut, bytes, text,
 				    path_base(f->module));
 	return arena_printf(&result->arena, "%s%.*s", cut, bytes, text);
@@ -237,10 +235,8 @@ static const char *label_via(struct result *result, const char *label, const str
 {
 	if (!label || !via)
 		return label;
-	const struct result_frame *f = &via->frame;
-	const char *module = path_base(f->module);
-	struct span name =
-		via->nameless ? span_of(module, strlen(module)) : name_qualified(f->function);
+	const char *module = path_base(via->frame.module);
+	struct span name = via->nameless ? span_of(module, strlen(module)) : via->name;
 	struct span tail = name_tail(name, VIA_MAX_BYTES);
 
 	return arena_printf(&result->arena, "%s via %s%.*s", label,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analysis/result/runtime_frames.h"
+#include "analysis/result/type_names.h"
 #include "base/compiler.h"
 #include "model/frames/own_code.h"
 #include "util/cleanup.h"
@@ -137,16 +138,30 @@ static bool number_location(struct locations *locations, struct location *p)
 			    p, &p->module);
 }
 
-/* What its name says of a location. Thousands of processes have the same names, so it is taken from the first one. */
+void location_classify(struct location *location)
+{
+	const struct result_frame *f = &location->frame;
+
+	location->wrapper_name = is_wrapper_name(f);
+	location->runtime_frame = is_runtime_frame(f);
+	location->nameless = is_nameless(f);
+	location->name = location->nameless ? span_of(f->function, strlen(f->function))
+					    : name_qualified(f->function);
+}
+
+/* Thousands of processes have the same functions: copies what is known from the first one. */
 static void classify(const struct locations *locations, struct location *p)
 {
-	const struct result_frame *f = &p->frame;
 	const struct location *first = locations_example(locations, AXIS_FUNCTION, p->function);
-	bool known = first != p && first->frame.full == f->full;
 
-	p->wrapper_name = known ? first->wrapper_name : is_wrapper_name(f);
-	p->runtime_frame = known ? first->runtime_frame : is_runtime_frame(f);
-	p->nameless = known ? first->nameless : is_nameless(f);
+	if (first == p || first->frame.full != p->frame.full) {
+		location_classify(p);
+	} else {
+		p->wrapper_name = first->wrapper_name;
+		p->runtime_frame = first->runtime_frame;
+		p->nameless = first->nameless;
+		p->name = first->name;
+	}
 	p->wrapper |= p->wrapper_name;
 	p->frame.runtime_frame = p->runtime_frame || p->wrapper;
 }

@@ -21,6 +21,7 @@
 struct location {
 	struct result_frame frame; /* frame.id is the location's number, counted from 0 */
 	const char *arguments;	   /* see model/frames/names.h; NULL: none */
+	struct span name; /* the function without its arguments; of a nameless frame, all of it */
 	uint32_t function, line, file, module;
 	bool runtime_frame; /* libc, runtimes, containers, wrappers with a known name */
 	bool wrapper;	    /* of malloc, by its name or its callers */
@@ -28,6 +29,9 @@ struct location {
 	bool own;	    /* the project's own code */
 	bool nameless;	    /* a sentinel frame, or module+offset */
 };
+
+/* Sets what the function's name says: name, wrapper_name, runtime_frame, nameless. */
+void location_classify(struct location *location);
 
 /* Innermost first; never empty, except for the empty stack. */
 struct location_chain {

@@ -3,21 +3,25 @@
  * The page as a file that opens from disk: the same page, with the responses to its requests embedded.
  *
  * The queries are a list, the most useful first. They are spelled as the page spells them (view first, then sorted
- * by name), because the page looks them up by text; for the limit it accepts whatever is there. Responses that
- * would make the file too large to mail are left out, and the page says so where they are missing.
+ * by name), because the page looks them up by text; for the limit it accepts whatever is there. They are compressed,
+ * to a tenth. Responses that would make the file too large to mail are left out, and the page says so where they are
+ * missing.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <zlib.h>
 
 #include "base/compiler.h"
 #include "cli/web/web.h"
 #include "serve/guard.h"
 #include "serve/page.h"
 #include "util/cleanup.h"
+#include "util/text/base64.h"
 #include "util/text/json.h"
 
-enum { DATA_MAX_BYTES = 4500000, PARAMS_MAX = 8, QUESTION_MAX_BYTES = 128 };
+enum { DATA_MAX_BYTES = 16000000, PARAMS_MAX = 8, QUESTION_MAX_BYTES = 128 };
 
 static const char *const questions[] = {
 	"view=summary",
@@ -173,6 +177,27 @@ static void add_started(struct web *web, struct buffer *data)
 	}
 }
 
+/* Appends all responses, compressed. */
+static void append_results(struct web *web, struct buffer *out)
+{
+	AUTO(buffer_release) struct buffer results = BUFFER_INIT, packed = BUFFER_INIT;
+
+	buffer_char(&results, '{');
+	add_started(web, &results);
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
+		add_answer(web, questions[i], &results);
+	buffer_char(&results, '}');
+	uLongf size = compressBound(results.size);
+	uint8_t *room = buffer_reserve(&packed, size);
+
+	if (results.failed || !room ||
+	    compress2(room, &size, results.data, results.size, Z_BEST_COMPRESSION) != Z_OK) {
+		out->failed = true;
+		return;
+	}
+	base64_append(out, span_of(room, size));
+}
+
 int web_save(struct web *web, struct buffer *out, struct error *error)
 {
 	AUTO(buffer_release) struct buffer data = BUFFER_INIT;
@@ -182,11 +207,9 @@ int web_save(struct web *web, struct buffer *out, struct error *error)
 	web_about(web, &about);
 	buffer_text(&data, "{\"saved\":true,\"about\":");
 	append_packed(&data, buffer_span(&about));
-	buffer_text(&data, ",\"results\":{");
-	add_started(web, &data);
-	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
-		add_answer(web, questions[i], &data);
-	buffer_text(&data, "}}");
+	buffer_text(&data, ",\"results_zlib\":\"");
+	append_results(web, &data);
+	buffer_text(&data, "\"}");
 	if (!guard_secret(nonce) || data.failed)
 		return error_set(error, "out of memory");
 	if (!page_fill(out, nonce, buffer_span(&data)))

@@ -62,8 +62,15 @@ function nameOf(path: string, key: string): string {
 	return query ? `${path}?${query}` : path;
 }
 
-export function readEmbedded(text: string): void {
+async function unpacked(base64: string): Promise<Record<string, unknown>> {
+	const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+	const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+	return (await new Response(stream).json()) as Record<string, unknown>;
+}
+
+export async function readEmbedded(text: string): Promise<void> {
 	embedded = (JSON.parse(text) as Embedded | null) ?? {};
+	if (embedded.results_zlib) embedded.results = await unpacked(embedded.results_zlib);
 	saved.value = embedded.saved === true;
 	about.value = embedded.about;
 }

@@ -529,5 +529,7 @@ export interface About {
 export interface Embedded {
 	about?: About;
 	results?: Record<string, unknown>;
+	/** The results of a saved page: JSON, compressed, in base64. */
+	results_zlib?: string;
 	saved?: boolean;
 }
