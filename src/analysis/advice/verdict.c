@@ -10,9 +10,11 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/estimates.h"
+#include "util/cleanup.h"
+#include "util/intern.h"
 
 enum {
-	SITES_MAX = 256,	 /* heaviest sites that are attributed to owners */
+	SITES_MAX = 10000,	 /* heaviest sites that are attributed to owners */
 	LEAST_LEFT = 128 * 1024, /* not freed, and worth a sentence */
 	LEFT_SHARE = 8,		 /* ... if it is at least one in so many of the peak */
 	MUCH_LEFT = 16 << 20,	 /* ... or so much */
@@ -24,20 +26,16 @@ struct weighed_site {
 	uint64_t bytes;
 };
 
-/* Inserts into a list sorted by descending bytes, of at most SITES_MAX. */
-static void keep_heavy(struct weighed_site *list, size_t *count, struct weighed_site added)
+static int compare_weights(const void *left, const void *right)
 {
-	size_t at = *count;
+	const struct weighed_site *a = left, *b = right;
 
-	if (at == SITES_MAX && list[at - 1].bytes >= added.bytes)
-		return;
-	at -= at == SITES_MAX;
-	for (; at > 0 && list[at - 1].bytes < added.bytes; at--)
-		list[at] = list[at - 1];
-	list[at] = added;
-	*count = MIN(*count + 1, (size_t)SITES_MAX);
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	return a->site < b->site ? -1 : a->site > b->site;
 }
 
+/* Returns the number of sites that have any, at most SITES_MAX. `ret` has room for all sites. */
 static size_t heaviest_sites(const struct profile_process *p, size_t offset,
 			     struct weighed_site *ret)
 {
@@ -48,9 +46,10 @@ static size_t heaviest_sites(const struct profile_process *p, size_t offset,
 
 		memcpy(&one.bytes, (const char *)&one.site->numbers + offset, sizeof one.bytes);
 		if (one.site->kind == PROFILE_HEAP && one.bytes > 0)
-			keep_heavy(ret, &count, one);
+			ret[count++] = one;
 	}
-	return count;
+	qsort(ret, count, sizeof *ret, compare_weights);
+	return MIN(count, (size_t)SITES_MAX);
 }
 
 /* The owners with the largest shares of a number, among the heaviest sites. */
@@ -79,26 +78,30 @@ static bool owner_shares_find(struct result *result, struct locations *locations
 			      const struct profile_process *process, size_t offset, uint64_t whole,
 			      struct owner_shares *ret)
 {
-	struct weighed_site sites[SITES_MAX];
-	size_t count = heaviest_sites(process, offset, sites);
+	AUTO_FREE struct weighed_site *sites = calloc(process->site_count + 1, sizeof *sites);
+	AUTO(intern_release) struct intern labels = INTERN_INIT;
+	size_t count = sites ? heaviest_sites(process, offset, sites) : 0;
 	uint64_t sum = 0;
 
 	*ret = (struct owner_shares){ .at = ARENA_ARRAY(&result->arena, struct owner_share,
 							count + 1) };
-	if (!ret->at)
+	if (!ret->at || !sites)
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		const char *label = stack_label(result, locations, process, sites[i].site->node);
-		size_t at = 0;
+		struct intern_entry *known =
+			label ? intern_entry(&labels, span_of(label, strlen(label))) : NULL;
 
-		if (!label)
+		if (!known)
 			return false;
-		while (at < ret->count && strcmp(ret->at[at].label, label) != 0)
-			at++;
-		ret->count += at == ret->count;
-		ret->at[at].label = label;
-		ret->at[at].bytes = saturating_add(ret->at[at].bytes, sites[i].bytes);
-		estimates_add(&ret->at[at].sums, &sites[i].site->numbers);
+		if (!known->value) {
+			ret->at[ret->count].label = label;
+			known->value = &ret->at[ret->count++];
+		}
+		struct owner_share *share = known->value;
+
+		share->bytes = saturating_add(share->bytes, sites[i].bytes);
+		estimates_add(&share->sums, &sites[i].site->numbers);
 		sum = saturating_add(sum, sites[i].bytes);
 	}
 	qsort(ret->at, ret->count, sizeof *ret->at, compare_shares);
@@ -148,6 +151,8 @@ static void describe_owners(struct sentences *s, const char *label,
 			break;
 		words_add(&w, value_part(UNIT_BYTES, shares->at[i].bytes, variance,
 					 &shares->at[i].sums));
+		if (shares->at[i].bytes < whole / 10)
+			words_text(&more, " ");
 		words_share(&more, shares, i, whole);
 		words_text(&more, " ");
 		words_text(&more, shares->at[i].label);
@@ -203,7 +208,7 @@ static void words_freed(struct words *w, const struct verdict *v, struct result_
 		words_text(w, "Everything was freed");
 	else
 		text_format(w,
-			    p->live_bytes < p->peak_bytes / LEFT_SHARE ? "All but {} was freed"
+			    p->live_bytes < p->peak_bytes / LEFT_SHARE ? "All but {} had been freed"
 								       : "Only {} was not freed",
 			    live);
 	if (p->live_bytes)
@@ -292,13 +297,16 @@ static void words_rest(struct words *w, struct result *result, const struct prof
 	const struct profile_process *p = v->process;
 	struct coverage c = coverage_of_process(profile, p);
 
+	if (p->memory.has_parts && p->memory.untouched_bytes > p->memory.live_bytes / 2)
+		text_format(w, " {} of the live heap was never written to.",
+			    value_bytes(p->memory.untouched_bytes));
 	if (p->mmap_peak_bytes > p->peak_bytes)
-		text_format(w, " Mappings of its own were larger: {} at most.",
+		text_format(w, " It also mapped up to {} itself, more than its heap.",
 			    value_bytes(p->mmap_peak_bytes));
 	if (lacks_names(&v->left) || lacks_names(&v->peak))
 		words_text(w,
-			   " Names are missing: build with -g, install the debug symbols, or add "
-			   "--debuginfod.");
+			   " Names are missing: build with -g, install the debug symbols, or use "
+			   "heapgauge report --debuginfod.");
 	if (coverage_is_low(&c))
 		text_format(w, " Only {} of its memory is in recorded blocks.",
 			    value_percent(c.explained_bytes, c.anonymous_bytes));

@@ -2,8 +2,8 @@
 /*
  * Stacks in results: the frames, and the label of a stack in a sentence: its owner, and what that called to allocate.
  *
- * No frame is ever omitted from a stack. Only the label skips runtime frames, recognized by the
- * prefix of their names: internals of containers and allocators, libc and the loader.
+ * No frame is ever omitted from a stack. Only the label skips runtime frames, recognized by their
+ * names: internals of containers and allocators, wrappers of malloc, libc and the loader.
  */
 #include <stdio.h>
 #include <string.h>
@@ -85,50 +85,62 @@ static const char *const runtimes[] = {
 	"__rust", "_start",	 "hg_pool_",	 "heapgauge::", "<heapgauge::",
 };
 
-/* Common malloc wrappers of programs, libraries and interpreters. */
+/* What programs call their malloc wrappers, behind a prefix of their own: m_malloc, ximalloc, git_strdup, vim_memsave. */
+static bool ends_like_wrapper(struct span name)
+{
+	static const char *const endings[] = { "malloc",  "calloc", "realloc", "strdup",
+					       "strndup", "memdup", "memsave", "strsave" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
+		size_t size = strlen(endings[i]);
+
+		if (name.size >= size &&
+		    strncasecmp((const char *)name.data + name.size - size, endings[i], size) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* alloc, zalloc, lalloc_clear: but alloc_node says what is allocated. */
+static bool is_bare_alloc(struct span name)
+{
+	static const char *const names[] = { "alloc", "alloc_clear", "alloc_zero", "alloc_id" };
+	const char *text = (const char *)name.data;
+	size_t at = strspn(text, "_");
+
+	if (at < name.size && text[at] != 'a')
+		at++;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (at < name.size && name.size - at == strlen(names[i]) &&
+		    memcmp(text + at, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Common malloc wrappers of programs, libraries and interpreters, which do not say so at their end. */
 static const char *const wrappers[] = {
 	"xmalloc",
 	"xcalloc",
 	"xrealloc",
 	"xstrdup",
-	"xstrndup",
-	"xmemdup",
 	"xzalloc",
-	"xnmalloc",
-	"xnrealloc",
-	"xpalloc",
-	"x2realloc",
-	"x2nrealloc",
-	"ximalloc",
-	"xinmalloc",
-	"xicalloc",
-	"xirealloc",
-	"xcharalloc",
-	"sh_xmalloc",
-	"sh_xrealloc",
 	"zmalloc",
 	"zcalloc",
 	"zrealloc",
-	"ztrymalloc",
-	"ztrycalloc",
-	"ztryrealloc",
-	"zstrdup",
+	"ztry",
+	"palloc",
+	"xpalloc",
+	"xcharalloc",
 	"_obstack_newchunk",
 	"_obstack_begin",
 	"_obstack_allocate",
-	"rpl_malloc",
-	"rpl_calloc",
-	"rpl_realloc",
 	"g_malloc",
 	"g_try_malloc",
 	"g_realloc",
 	"g_strdup",
 	"g_memdup",
 	"g_slice_",
-	"CRYPTO_malloc",
 	"CRYPTO_zalloc",
-	"CRYPTO_realloc",
-	"CRYPTO_strdup",
 	"av_malloc",
 	"av_realloc",
 	"av_calloc",
@@ -138,20 +150,12 @@ static const char *const wrappers[] = {
 	"pcache1Alloc",
 	"jv_mem_",
 	"ngx_alloc",
-	"ngx_calloc",
 	"ngx_palloc",
 	"ngx_pcalloc",
-	"palloc",
 	"AllocSet",
 	"MemoryContextAlloc",
 	"PyMem_",
 	"_PyMem_",
-	"PyObject_Malloc",
-	"PyObject_Calloc",
-	"PyObject_Realloc",
-	"_PyObject_Malloc",
-	"_PyObject_Calloc",
-	"_PyObject_Realloc",
 	"_PyObject_GC_",
 	"_PyObject_Arena",
 	"_PyObject_New",
@@ -159,9 +163,6 @@ static const char *const wrappers[] = {
 	"_PyType_Alloc",
 	"pymalloc_",
 	"Perl_safesys",
-	"ruby_xmalloc",
-	"ruby_xcalloc",
-	"ruby_xrealloc",
 	"objspace_x",
 	"luaM_",
 };
@@ -177,11 +178,19 @@ static const char *bare_name(const struct result_frame *f)
 	return (const char *)name_qualified(f->full).data;
 }
 
+bool is_in_runtime(const struct result_frame *f)
+{
+	return begins_with_any(path_base(f->module), modules, ARRAY_SIZE(modules));
+}
+
 bool is_wrapper_name(const struct result_frame *f)
 {
-	const char *name = bare_name(f);
+	struct span name = name_qualified(f->full);
 
-	return is_of_sqlite(name) || begins_with_any(name, wrappers, ARRAY_SIZE(wrappers));
+	if (is_in_runtime(f))
+		return false; /* strdup is no wrapper of the program's */
+	return is_of_sqlite(bare_name(f)) || ends_like_wrapper(name) || is_bare_alloc(name) ||
+	       begins_with_any(bare_name(f), wrappers, ARRAY_SIZE(wrappers));
 }
 
 bool is_runtime_frame(const struct result_frame *f)
@@ -189,8 +198,7 @@ bool is_runtime_frame(const struct result_frame *f)
 	const char *name = bare_name(f);
 
 	return is_builtin_method(name) || is_allocator_method(name) || is_wrapper_name(f) ||
-	       begins_with_any(name, runtimes, ARRAY_SIZE(runtimes)) ||
-	       begins_with_any(path_base(f->module), modules, ARRAY_SIZE(modules));
+	       begins_with_any(name, runtimes, ARRAY_SIZE(runtimes)) || is_in_runtime(f);
 }
 
 bool is_nameless(const struct result_frame *f)

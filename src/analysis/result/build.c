@@ -339,7 +339,7 @@ void words_fill(struct words *words, const char *text, const struct result_value
 void words_time(struct words *words, const struct profile_process *process, uint64_t at_ns)
 {
 	if (at_ns == 0) {
-		words_text(words, " within the first tick");
+		words_text(words, " at the start");
 		return;
 	}
 	text_format(words, " at {}", value_ns(saturating_add(process->started_offset_ns, at_ns)));

@@ -162,7 +162,7 @@ static void classify(const struct locations *locations, struct location *p)
 		p->nameless = first->nameless;
 		p->name = first->name;
 	}
-	p->wrapper |= p->wrapper_name;
+	p->wrapper = p->wrapper_name || (p->wrapper && !is_in_runtime(&p->frame));
 	p->frame.runtime_frame = p->runtime_frame || p->wrapper;
 }
 

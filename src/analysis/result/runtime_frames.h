@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recognizes frames that are common to all programs, by the prefix of their names. */
+/* Recognizes frames that are common to all programs, by their names. */
 #ifndef ANALYSIS_RESULT_RUNTIME_FRAMES_H
 #define ANALYSIS_RESULT_RUNTIME_FRAMES_H
 
@@ -9,7 +9,9 @@
 
 /* Frames between the program and its memory (libc, allocators, containers), and start-up code. */
 bool is_runtime_frame(const struct result_frame *frame);
-/* An allocation wrapper with a known name; also a runtime frame. */
+/* Of a module of the C or C++ runtime, or the recorder. */
+bool is_in_runtime(const struct result_frame *frame);
+/* An allocation wrapper, by what programs call theirs; also a runtime frame. */
 bool is_wrapper_name(const struct result_frame *frame);
 /* A sentinel frame in brackets, or a location without a name. */
 bool is_nameless(const struct result_frame *frame);

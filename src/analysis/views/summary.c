@@ -130,9 +130,10 @@ static void describe_allocations(struct writer_state *s)
 	const struct profile_process *p = s->process;
 	struct words w = { 0 };
 
-	text_format(&w, "{} allocations of {}, {} of them freed before the next one",
-		    value_all_calls(p), value_all_bytes(p),
-		    value_percent(p->temporary_calls, p->calls));
+	text_format(&w, "{} allocations of {}", value_all_calls(p), value_all_bytes(p));
+	if (p->calls)
+		text_format(&w, ", {} of them freed before the next one",
+			    value_percent(p->temporary_calls, p->calls));
 	sentences_add(&s->sentences, "allocated", &w, NULL);
 }
 

@@ -26,7 +26,7 @@
 #include "util/intern.h"
 #include "util/vector.h"
 
-enum { MANY_FRAMES = 256, CHAIN_MAX = 128 };
+enum { MANY_FRAMES = 256, CHAIN_MAX = 128, NOTES_MAX = 2 };
 
 struct module_names {
 	const char *path; /* interned; NULL: not yet resolved */
@@ -373,12 +373,32 @@ static const char *fetch_note(const struct symbolizer *symbolizer)
 	return NULL;
 }
 
-/* Sorted by path, so that the notes do not depend on the order of earlier queries. */
+/* The most frames first, then by path, so that the notes do not depend on the order of earlier queries. */
 static int compare_modules(const void *left, const void *right)
 {
 	const struct symbol_module_state *a = left, *b = right;
 
+	if (a->unnamed != b->unnamed)
+		return a->unnamed < b->unnamed ? 1 : -1;
 	return strcmp(a->path, b->path);
+}
+
+/* One note for all modules that have none of their own. */
+static struct profile_note rest_note(const struct symbol_module_state *rest, size_t count,
+				     struct arena *arena)
+{
+	struct profile_note note = {
+		"unnamed_frames",
+		arena_printf(
+			arena,
+			"frames of %zu other modules show as module+0x...: --view modules lists them",
+			count),
+		0
+	};
+
+	for (size_t i = 0; i < count; i++)
+		note.count += rest[i].unnamed;
+	return note;
 }
 
 int names_notes(const struct names *names, struct arena *arena, struct profile_notes *ret)
@@ -387,22 +407,28 @@ int names_notes(const struct names *names, struct arena *arena, struct profile_n
 	struct profile_note *notes = ARENA_ARRAY(arena, struct profile_note, modules + 1);
 	AUTO_FREE struct symbol_module_state *unnamed = calloc(modules + 1, sizeof *unnamed);
 	const char *fetch = names->symbolizer ? fetch_note(names->symbolizer) : NULL;
-	size_t count = 0;
+	size_t found = 0, count = 0;
 
 	if (!notes || !unnamed)
 		return -1;
 	for (uint32_t i = 1; i <= modules; i++) {
-		unnamed[count] =
+		unnamed[found] =
 			symbolizer_module_state(names->symbolizer, (symbol_module_id){ i });
-		count += unnamed[count].unnamed && unnamed[count].path[0];
+		found += unnamed[found].unnamed && unnamed[found].path[0];
 	}
-	qsort(unnamed, count, sizeof *unnamed, compare_modules);
-	for (size_t i = 0; i < count; i++) {
-		notes[i] = (struct profile_note){ "unnamed_frames", note_text(&unnamed[i], arena),
-						  unnamed[i].unnamed };
+	qsort(unnamed, found, sizeof *unnamed, compare_modules);
+	/* A note for one module alone is as long as one that names it. */
+	size_t named = found <= NOTES_MAX + 1 ? found : NOTES_MAX;
+
+	for (; count < named; count++)
+		notes[count] =
+			(struct profile_note){ "unnamed_frames", note_text(&unnamed[count], arena),
+					       unnamed[count].unnamed };
+	if (named < found)
+		notes[count++] = rest_note(unnamed + named, found - named, arena);
+	for (size_t i = 0; i < count; i++)
 		if (!notes[i].text)
 			return -1;
-	}
 	if (fetch)
 		notes[count++] = (struct profile_note){ "debuginfod", fetch, 1 };
 	*ret = (struct profile_notes){ notes, count };

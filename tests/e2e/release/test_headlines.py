@@ -11,6 +11,7 @@ import pathlib
 import random
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -38,7 +39,7 @@ class Program:
     own: str  # regex for the path of a source file
     build: str = ""  # by a shell; of apt only
     wrapper: str = "^$"  # regex for functions in these files that allocate for whoever calls them
-    libraries: str = ""  # folder of its own shared libraries
+    env: dict = dataclasses.field(default_factory=dict)
 
 
 C = [
@@ -86,8 +87,8 @@ C = [
         "unix/tclsh {inputs}/lists.tcl",
         r"/tcl[^/]*8\.6[^/]+/(generic|unix)/",
         "cd unix && ./configure -q && make -j2 CFLAGS_OPTIMIZE='-O2 -g' tclsh",
-        r"Alloc|Realloc",
-        "unix",
+        r"Alloc|GetBlocks",
+        {"LD_LIBRARY_PATH": "unix"},
     ),
     Program(
         "diff",
@@ -111,7 +112,7 @@ C = [
         "src/.libs/file -m magic/magic.mgc -f {inputs}/paths.txt",
         r"/file-[^/]+/src/",
         "./configure -q --disable-libseccomp && make -j2",
-        libraries="src/.libs",
+        env={"LD_LIBRARY_PATH": "src/.libs"},
     ),
     Program(
         "bash",
@@ -128,7 +129,7 @@ C = [
         r"/libxml2-[^/]+/",
         "./configure -q --without-python --without-lzma && make -j2 xmllint",
         r"Malloc|Realloc|Strdup|StrndupLoc",
-        ".libs",
+        {"LD_LIBRARY_PATH": ".libs"},
     ),
     Program(
         "git",
@@ -137,7 +138,7 @@ C = [
         r"/git-[^/]+/",
         "make -j2 CFLAGS='-g -O2' NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_PERL=1 NO_PYTHON=1 NO_TCLTK=1 git && ./git init -q ../repository && cp *.c ../repository"
         " && cd ../repository && G='../git-*/git -c user.name=a -c user.email=a@b' && $G add . && $G commit -qm 1 && sed -i 1,9d *.c && $G commit -qam 2",
-        r"malloc|calloc|realloc|strdup|memdup",
+        r"malloc|calloc|realloc|strdup|memdup|^do_x",
     ),
 ]
 
@@ -170,13 +171,15 @@ CXX = [
         "./swig -python -o {scratch}/wrap.c -outdir {scratch} {inputs}/interface.i",
         r"/swig-[^/]+/Source/",
         "./configure -q --without-pcre --without-alllang && make -j2",
+        r"^Doh(Malloc|Calloc|Realloc)",
+        {"SWIG_LIB": "Lib"},
     ),
     Program(
         "minisat",
         "apt:minisat2",
         "build/release/bin/minisat -verb=0 {inputs}/formula.cnf",
         r"/minisat[^/]*-2[^/]+/minisat/",
-        "make -j2 CXXFLAGS='-g -O2 -I. -D__STDC_LIMIT_MACROS -D__STDC_FORMAT_MACROS -fpermissive' lr",
+        "make -j2 CXXFLAGS='-g -O2 -I. -D__STDC_LIMIT_MACROS -D__STDC_FORMAT_MACROS -fpermissive' r",
         r"alloc",
     ),
     Program(
@@ -185,7 +188,7 @@ CXX = [
         "src/tools/.libs/hunspell -d {inputs}/words -l {inputs}/text.txt",
         r"/hunspell-[^/]+/src/",
         "./configure -q --disable-nls && make -j2",
-        libraries="src/hunspell/.libs",
+        env={"LD_LIBRARY_PATH": "src/hunspell/.libs"},
     ),
     Program(
         "lzip",
@@ -204,19 +207,19 @@ CXX = [
 ]
 
 RUST = [
-    Program("ripgrep", "cargo:ripgrep@15.1.0", "bin/rg -c '[0-9]+7' {stdlib}", r"/ripgrep-[^/]+/"),
-    Program("fd", "cargo:fd-find@10.3.0", "bin/fd py {stdlib}", r"/fd-find-[^/]+/"),
-    Program("tokei", "cargo:tokei@12.1.2", "bin/tokei {stdlib}", r"/tokei-[^/]+/"),
-    Program("grex", "cargo:grex@1.4.5", "bin/grex -f {inputs}/keywords.txt", r"/grex-[^/]+/"),
+    Program("ripgrep", "cargo:ripgrep@15.2.0", "bin/rg -c '[0-9]+7' {stdlib}", r"/ripgrep-[^/]+/"),
+    Program("fd", "cargo:fd-find@10.5.0", "bin/fd py {stdlib}", r"/fd-find-[^/]+/"),
+    Program("tokei", "cargo:tokei@15.0.0", "bin/tokei {stdlib}", r"/tokei-[^/]+/"),
+    Program("grex", "cargo:grex@1.4.6", "bin/grex -f {inputs}/keywords.txt", r"/grex-[^/]+/"),
     Program("xsv", "cargo:xsv@0.13.0", "bin/xsv sort {inputs}/table.csv", r"/xsv-[^/]+/"),
 ]
 
 PYTHON = [
-    Program("black", "pip:black==25.9.0", "bin/black -q --check --workers 1 {stdlib}/typing.py", r"/black/|/blib2to3/"),
-    Program("pyflakes", "pip:pyflakes==3.4.0", "bin/pyflakes {stdlib}/_pydecimal.py", r"/pyflakes/"),
-    Program("pygments", "pip:pygments==2.19.2", "bin/pygmentize -f html -o {scratch}/out.html {stdlib}/_pydecimal.py", r"/pygments/"),
-    Program("yamllint", "pip:yamllint==1.37.1", "bin/yamllint {inputs}/table.yaml", r"/yamllint/"),
-    Program("docutils", "pip:docutils==0.22", "bin/docutils {inputs}/page.rst {scratch}/page.html", r"/docutils/"),
+    Program("black", "pip:black==26.10.1", "bin/black -q --check --workers 1 {stdlib}/typing.py", r"/black/|/blib2to3/"),
+    Program("pyflakes", "pip:pyflakes==4.1.0", "bin/pyflakes {stdlib}/_pydecimal.py", r"/pyflakes/"),
+    Program("pygments", "pip:pygments==2.21.0", "bin/pygmentize -f html -o {scratch}/out.html {stdlib}/_pydecimal.py", r"/pygments/"),
+    Program("yamllint", "pip:yamllint==1.38.0", "bin/yamllint {inputs}/table.yaml", r"/yamllint/"),
+    Program("docutils", "pip:docutils==0.23", "bin/docutils {inputs}/page.rst {scratch}/page.html", r"/docutils/"),
 ]
 
 PROGRAMS = C + CXX + RUST + PYTHON
@@ -251,7 +254,7 @@ def apt_options(folder):
 
 def unpack(package, folder, kept):
     """The sources as their authors released them: a distribution's patches would want autoconf."""
-    shell(f"apt-get {apt_options(kept)} source --download-only {package} && tar xf *.orig.tar.?z*", folder)
+    shell(f"apt-get {apt_options(kept)} source --download-only {package} && tar xf $(ls *.orig.tar.* | grep -v asc$)", folder)
     (source,) = [path for path in folder.iterdir() if path.is_dir()]
     return source
 
@@ -262,6 +265,7 @@ def installed(program, kept):
     done = folder / "done"
     if done.exists():
         return pathlib.Path(done.read_text())
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     kind, _, what = program.source.partition(":")
     source = folder
@@ -347,3 +351,29 @@ def is_own(program, owner, frames):
     found = OWNER.match(owner)
     paths = sources_of(owner, frames)
     return bool(paths) and all(re.search(program.own, path) for path in paths) and not re.search(program.wrapper, found["function"])
+
+
+def words_of(program, folder, kept, scratch):
+    places = {"inputs": kept / "inputs", "folder": folder, "scratch": scratch, "stdlib": sysconfig.get_paths()["stdlib"]}
+    return [re.sub(r"\{(\w+)\}", lambda found: str(places.get(found[1], found[0])), word) for word in shlex.split(program.run)]
+
+
+def headline(program, kept, record, report_json, scratch):
+    """Whether every owner that its verdict names is its own code, and the owners."""
+    folder = installed(program, kept)
+    run = record(words_of(program, folder, kept, scratch), cwd=folder, env=program.env)
+    owners = owners_of(report_json(run.path))
+    frames = [frame for site in report_json(run.path, "sites")["sites"] for frame in site["stack"]]
+    return all(is_own(program, owner, frames) for owner in owners), owners
+
+
+def test_the_verdict_names_own_code(kept, record, report_json, scratch):
+    misses = []
+    for program in PROGRAMS:
+        try:
+            own, owners = headline(program, kept, record, report_json, scratch)
+        except (AssertionError, subprocess.SubprocessError, OSError) as error:
+            own, owners = False, [str(error)]
+        print("own " if own else "MISS", program.name, "|", "; ".join(owners))
+        misses += [] if own else [(program.name, *owners)]
+    assert len(PROGRAMS) == 30 and len(PROGRAMS) - len(misses) >= LEAST, misses

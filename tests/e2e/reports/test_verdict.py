@@ -95,7 +95,7 @@ int main(void) { for (int i = 0; i < 1000; i++) kept[i] = malloc(500); for (int 
 ALONE static void build(void) { for (int i = 0; i < 5000; i++) kept[i] = malloc(1000); }
 int main(void) { build(); for (int i = 0; i < 5000; i++) free(kept[i]); kept[0] = malloc(100); _exit(0); }
 """,
-        ("freed",), "All but 100 B was freed",
+        ("freed",), "All but 100 B had been freed",
     ),
     "a_cache_that_is_kept": (
         r"""

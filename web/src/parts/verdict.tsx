@@ -18,7 +18,7 @@ function remains(verdict: Verdict, process: Process): string {
 	const running = process.end === 'running' || process.end === 'exec';
 	if (process.not_freed_bytes === 0 && !running) return 'Everything was freed';
 	if (verdict.kind === 'freed' && !running)
-		return (process.not_freed_bytes * 8 < process.peak_bytes ? `All but ${live} was freed` : `Only ${live} was not freed`) + endOf(process);
+		return (process.not_freed_bytes * 8 < process.peak_bytes ? `All but ${live} had been freed` : `Only ${live} was not freed`) + endOf(process);
 	const from = verdict.not_freed_owner
 		? `, ${percent(verdict.not_freed_owner_bytes ?? 0, process.not_freed_bytes)} from ${verdict.not_freed_owner}`
 		: '';
