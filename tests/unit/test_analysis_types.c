@@ -175,6 +175,15 @@ static void wrappers_of_malloc_are_no_owners(void **state)
 		"xmalloc",
 		"xmallocz",
 		"xpalloc",
+		"m_malloc",
+		"nfmalloc",
+		"ximalloc",
+		"git_strdup",
+		"vim_memsave",
+		"lalloc",
+		"_alloc",
+		"alloc_clear",
+		"mem::Pool::realloc(void*, unsigned long)",
 		"_PyObject_Malloc",
 		"_PyMem_RawMalloc",
 		"<std::alloc::System as core::alloc::global::GlobalAlloc>::alloc",
@@ -188,6 +197,7 @@ static void wrappers_of_malloc_are_no_owners(void **state)
 	static const char *const owners[] = {
 		"sqlite3BtreeInsert", "xml_parse",	  "zadd",
 		"PyList_Append",      "<app::Blob>::new", "app::alloc_buffers",
+		"alloc_word_desc",    "fts_alloc",	  "vim_strsave_all",
 	};
 
 	(void)state;

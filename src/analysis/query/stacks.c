@@ -187,8 +187,10 @@ bool is_wrapper_name(const struct result_frame *f)
 {
 	struct span name = name_qualified(f->full);
 
-	if (is_in_runtime(f))
-		return false; /* strdup is no wrapper of the program's */
+	/* strdup and alloc::alloc::realloc are no wrappers of the program's. */
+	if (is_in_runtime(f) || is_allocator_method(bare_name(f)) ||
+	    begins_with_any(bare_name(f), runtimes, ARRAY_SIZE(runtimes)))
+		return false;
 	return is_of_sqlite(bare_name(f)) || ends_like_wrapper(name) || is_bare_alloc(name) ||
 	       begins_with_any(bare_name(f), wrappers, ARRAY_SIZE(wrappers));
 }
