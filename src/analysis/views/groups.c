@@ -15,6 +15,7 @@
 #include "analysis/result/build.h"
 #include "analysis/query/stack_tree.h"
 #include "analysis/query/split.h"
+#include "analysis/result/owners.h"
 #include "analysis/result/types.h"
 #include "base/checked.h"
 #include "base/compiler.h"
@@ -40,6 +41,7 @@ struct grouping {
 	struct selection selection;
 	enum axis_id by;
 	VECTOR(struct group) groups;
+	struct owners owners;
 };
 
 static struct group *group_at(struct grouping *g, uint32_t key)
@@ -204,27 +206,26 @@ static bool add_types(struct grouping *g)
 }
 
 /* The label of the owner, or the language of the allocating function; NULL if out of memory. */
-static const char *words_of_stack(const struct grouping *g, const struct entry *e,
-				  struct arena *arena)
+static const char *words_of_stack(struct grouping *g, const struct entry *e)
 {
-	struct location_chain stack;
+	struct owner_search found;
 
-	if (locations_stack(g->locations, e->process, e->site->node, arena, &stack) < 0)
-		return NULL;
 	if (g->by == AXIS_OWN)
-		return location_label(g->result, locations_owner(stack));
-	const struct location *caller = locations_informative(stack);
+		return owners_label(&g->owners, e->process, e->site->node, g->result);
+	if (!owners_find(&g->owners, e->process, e->site->node, &found))
+		return NULL;
+	const struct location *caller = owner_informative(&found);
 
 	return caller && caller->frame.language ? caller->frame.language : "";
 }
 
 /* The entry's name on a text axis; "": none. */
-static const char *entry_words(const struct grouping *g, const struct entry *e, struct arena *arena)
+static const char *entry_words(struct grouping *g, const struct entry *e, struct arena *arena)
 {
 	switch (g->by) {
 	case AXIS_OWN:
 	case AXIS_LANGUAGE:
-		return words_of_stack(g, e, arena);
+		return words_of_stack(g, e);
 	case AXIS_POOL:
 		return profile_tag_pool(e->process, e->site->tag);
 	case AXIS_LABEL:
@@ -531,6 +532,7 @@ struct result *group_view_run(const char *name, enum axis_id usual, const struct
 {
 	struct grouping g = { .profile = profile,
 			      .locations = locations,
+			      .owners = { .locations = locations },
 			      .query = query,
 			      .by = query->has_axis ? query->by : usual };
 	bool done = false;
@@ -557,6 +559,7 @@ fail:
 	result_free(g.result);
 out:
 	vector_release(&g.groups);
+	owners_release(&g.owners);
 	selection_release(&g.selection);
 	return done ? g.result : NULL;
 }

@@ -13,6 +13,7 @@
 
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
+#include "analysis/result/owners.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/history.h"
@@ -254,11 +255,11 @@ static bool add_entry(struct maker *m, size_t entry, uint32_t number, const char
 static bool group_by_owner(struct maker *m)
 {
 	AUTO(intern_release) struct intern labels = INTERN_INIT;
+	AUTO(owners_release) struct owners owners = { .locations = m->locations };
 
 	for (size_t i = 0; i < m->selection.count; i++) {
 		const struct entry *e = &m->selection.entries[i];
-		const char *label = location_label(
-			m->result, stack_owner(m->locations, e->process, e->site->node));
+		const char *label = owners_label(&owners, e->process, e->site->node, m->result);
 		struct intern_entry *known =
 			label ? intern_entry(&labels, span_of(label, strlen(label))) : NULL;
 
