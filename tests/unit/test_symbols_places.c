@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "symbols/debug/debug_package.h"
 #include "symbols/debug/debug_search.h"
 #include "symbols/symbolizer.h"
 #include "util/buffer.h"
@@ -318,6 +319,37 @@ static void damaged_package_costs_names_only(void **state)
 	buffer_release(&place);
 }
 
+static void debian_package_is_found_by_the_file(void **state)
+{
+	static const char *const wanted[][2] = {
+		{ "/usr/bin/tool", "tool-dbgsym" },
+		{ "/usr/lib/libfoo.so.1", "libfoo1-dbgsym" }, /* listed without /usr */
+		{ "/lib/libc.so.6", "libc6-dbg" },	      /* listed with it */
+		{ "/usr/bin/tool2", NULL },
+		{ "/usr/bin", NULL },
+		{ "", NULL },
+	};
+	char lists[sizeof folder + 8];
+
+	(void)state;
+	snprintf(lists, sizeof lists, "%s/lists", folder);
+	assert_null(debug_package_of(lists, "/usr/bin/tool"));
+	assert_int_equal(shell(NULL, "mkdir lists && cd lists && "
+				     "printf '/.\\n/usr/bin/tool\\n' > tool.list && "
+				     "printf '/lib/libfoo.so.1' > libfoo1:amd64.list && "
+				     "printf '/usr/lib/libc.so.6\\n' > libc6:amd64.list && "
+				     "printf '/usr/bin/tool2\\n' > tool2.md5sums"),
+			 0);
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		AUTO_FREE char *found = debug_package_of(lists, wanted[i][0]);
+
+		if (wanted[i][1])
+			assert_string_equal(found, wanted[i][1]);
+		else
+			assert_null(found);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +359,7 @@ int main(void)
 		cmocka_unit_test(common_file_of_dwz_is_found_by_build_id),
 		cmocka_unit_test(package_may_be_in_a_folder),
 		cmocka_unit_test(damaged_package_costs_names_only),
+		cmocka_unit_test(debian_package_is_found_by_the_file),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

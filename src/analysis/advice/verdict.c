@@ -10,7 +10,9 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/estimates.h"
+#include "model/frames/names.h"
 #include "util/cleanup.h"
+#include "util/files.h"
 #include "util/intern.h"
 
 enum {
@@ -55,6 +57,7 @@ static size_t heaviest_sites(const struct profile_process *p, size_t offset,
 /* The owners with the largest shares of a number, among the heaviest sites. */
 struct owner_share {
 	const char *label;
+	node_id heaviest; /* its heaviest stack */
 	uint64_t bytes;
 	struct site_numbers sums; /* for the standard error */
 };
@@ -96,6 +99,7 @@ static bool owner_shares_find(struct result *result, struct locations *locations
 			return false;
 		if (!known->value) {
 			ret->at[ret->count].label = label;
+			ret->at[ret->count].heaviest = sites[i].site->node;
 			known->value = &ret->at[ret->count++];
 		}
 		struct owner_share *share = known->value;
@@ -285,14 +289,41 @@ static void words_peak(struct words *w, const struct verdict *v)
 	words_text(w, ".");
 }
 
-/* Whether the largest owner is only a module and an offset. */
-static bool lacks_names(const struct owner_shares *shares)
+/* The module of the largest owner, if that has no name; NULL: it has one. */
+static const char *nameless_module(struct locations *locations, const struct profile_process *p,
+				   const struct owner_shares *shares)
 {
-	return shares->count && strstr(shares->at[0].label, "+0x");
+	const struct location *owner =
+		shares->count ? stack_owner(locations, p, shares->at[0].heaviest) : NULL;
+
+	return owner && owner->nameless && owner->frame.module[0] ? owner->frame.module : NULL;
 }
 
-static void words_rest(struct words *w, struct result *result, const struct profile *profile,
-		       const struct verdict *v, const struct finding *other)
+/* What brings the names that are missing. */
+static void words_names(struct words *w, struct result *result, struct locations *locations,
+			const struct verdict *v)
+{
+	const char *module = nameless_module(locations, v->process, &v->left);
+
+	if (!module)
+		module = nameless_module(locations, v->process, &v->peak);
+	if (!module)
+		return;
+	const char *package =
+		names_debug_package(locations_names(locations), module, &result->arena);
+
+	text_format(w, " Names in {} are missing: ", value_text(path_base(module)));
+	if (package)
+		text_format(w, "install {}, or use heapgauge report --debuginfod.",
+			    value_text(package));
+	else
+		words_text(w, "build it with -g, install its debug symbols, or use heapgauge "
+			      "report --debuginfod.");
+}
+
+static void words_rest(struct words *w, struct result *result, struct locations *locations,
+		       const struct profile *profile, const struct verdict *v,
+		       const struct finding *other)
 {
 	const struct profile_process *p = v->process;
 	struct coverage c = coverage_of_process(profile, p);
@@ -303,10 +334,7 @@ static void words_rest(struct words *w, struct result *result, const struct prof
 	if (p->mmap_peak_bytes > p->peak_bytes)
 		text_format(w, " It also mapped up to {} itself, more than its heap.",
 			    value_bytes(p->mmap_peak_bytes));
-	if (lacks_names(&v->left) || lacks_names(&v->peak))
-		words_text(w,
-			   " Names are missing: build with -g, install the debug symbols, or use "
-			   "heapgauge report --debuginfod.");
+	words_names(w, result, locations, v);
 	if (coverage_is_low(&c))
 		text_format(w, " Only {} of its memory is in recorded blocks.",
 			    value_percent(c.explained_bytes, c.anonymous_bytes));
@@ -371,7 +399,7 @@ bool verdict_describe(struct sentences *s, struct locations *locations,
 		return false;
 	words_left(&w, &v);
 	words_peak(&w, &v);
-	words_rest(&w, s->result, profile, &v, find_finding(findings, p, false));
+	words_rest(&w, s->result, locations, profile, &v, find_finding(findings, p, false));
 	sentences_add(s, "verdict", &w, NULL);
 	if (!add_fields(s->result, &v))
 		return false;

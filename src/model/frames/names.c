@@ -19,6 +19,7 @@
 #include "format/recording/rows.h"
 #include "model/frames/fold.h"
 #include "model/frames/languages.h"
+#include "symbols/debug/debug_package.h"
 #include "symbols/names/name_store.h"
 #include "symbols/symbolizer.h"
 #include "util/cleanup.h"
@@ -44,6 +45,7 @@ struct names {
 	struct arena arena;
 	struct intern strings;	       /* module paths, and addresses of nameless frames */
 	struct symbolizer *symbolizer; /* NULL: symbols are disabled */
+	bool contained;		       /* the files are those of a container */
 	const char *jit;	       /* pseudo module of named code outside of any module */
 	struct named_frame marks[MARK_COUNT];
 	VECTOR(struct process_names) processes;
@@ -93,6 +95,7 @@ struct names *names_new(const struct names_options *options)
 			.root = options->root,
 		};
 
+		names->contained = options->root != NULL;
 		names->symbolizer = symbolizer_new(&asked);
 	}
 	if (!make_marks(names) || (wanted && !names->symbolizer)) {
@@ -369,6 +372,26 @@ static const char *fetch_note(const struct symbolizer *symbolizer)
 		return "or more questions to debuginfod servers failed: names may be missing";
 	case DEBUG_FETCH_LATE:
 		return "deadline for debuginfod servers has passed: names may be missing";
+	}
+	return NULL;
+}
+
+const char *names_debug_package(const struct names *names, const char *module, struct arena *arena)
+{
+	size_t modules = names->symbolizer && !names->contained
+				 ? symbolizer_module_count(names->symbolizer)
+				 : 0;
+
+	for (uint32_t i = 1; i <= modules; i++) {
+		struct symbol_module_state m =
+			symbolizer_module_state(names->symbolizer, (symbol_module_id){ i });
+
+		if (strcmp(m.path, module) != 0 || m.jit || m.source == SYMBOLS_MISSING ||
+		    m.source == SYMBOLS_CHANGED)
+			continue;
+		AUTO_FREE char *package = debug_package_of(DEBUG_PACKAGE_LISTS, module);
+
+		return package ? arena_strdup(arena, package) : NULL;
 	}
 	return NULL;
 }

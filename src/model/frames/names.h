@@ -76,6 +76,10 @@ void names_prepare(struct names *names, const struct profile_process *process);
 int names_frame(struct names *names, const struct profile_process *process,
 		struct profile_frame frame, struct arena *arena, struct named_stack *ret);
 
+/* The package of this machine that brings the debug symbols of a module, if the module is here as it was recorded; in the
+ * arena. NULL: not known. */
+const char *names_debug_package(const struct names *names, const char *module, struct arena *arena);
+
 /* Notes on modules with unnamed frames among those requested so far; in the arena. -1 if out of memory. */
 int names_notes(const struct names *names, struct arena *arena, struct profile_notes *ret);
 
