@@ -322,6 +322,7 @@ int main(int argc, char **argv)
 	run(&python_layouts[VERSION], count);
 	say("EXPECT process calls=%llu\n", (unsigned long long)all.calls);
 	say("HEALTH python_unread\n");
+	say("HEALTH_MAYBE stacks_cut\n"); /* frames that a mutation made a ring of */
 	return 0;
 }
 #endif
