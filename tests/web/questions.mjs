@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// node questions.mjs PLAN.json: whether the page shows answers to its questions and no others. PLAN: { url, pids, worker, sorts, saved }: a server
+// node questions.mjs PLAN.json: whether the page shows answers to its questions and no others. PLAN: { url, pids, worker, sorts, saved, replaced }: a server
 // of two recordings of several processes, of whom it is, and the newer one as a page on disk. Prints what was seen, by scene, as one JSON object.
 import { readFileSync } from "node:fs";
 import {
@@ -200,6 +200,15 @@ SCENES.saved = async (_, browser) => {
   seen.states = (await texts(page, ".state")).map((state) => state.text);
   await page.context().close();
   return seen;
+};
+
+/** One process that was two programs. */
+SCENES.replaced = async (_, browser) => {
+  const page = await open(browser, plan.replaced, "light", { offline: true });
+  const verdict = (await texts(page, ".verdict"))[0].text;
+  const layers = await texts(page, ".layers td.number");
+  await page.context().close();
+  return { verdict, layers };
 };
 
 const seen = { errors: {} };

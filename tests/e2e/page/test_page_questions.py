@@ -53,12 +53,15 @@ def processes(report):
 
 
 @pytest.fixture(scope="module")
-def seen(heapgauge, env, folder, command, report, processes):
+def seen(heapgauge, env, folder, command, report, processes, target):
     command("report", "new.hg", "--format", "html", "-o", "saved.html")
     server = Server(heapgauge, "new.hg", "--against", "old.hg", "--no-open", env=env, cwd=folder)
     worker = max(report("threads")["threads"], key=lambda one: one["started_ns"])["tid"]
     plan = {"url": server.url, "pids": [one["pid"] for one in processes.values()], "sorts": list(SORTS), "worker": worker}
     plan["saved"] = (folder / "saved.html").as_uri()
+    command("record", "-q", "-o", "replaced.hg", "--", "sh", "-c", f"exec {target('shown_course')}")
+    command("report", "replaced.hg", "--format", "html", "-o", "replaced.html")
+    plan["replaced"] = (folder / "replaced.html").as_uri()
     plan["shots"] = os.environ.get("HEAPGAUGE_SHOTS", "")  # a folder for pictures to look at
     (folder / "plan.json").write_text(json.dumps(plan))
     try:
@@ -212,6 +215,13 @@ def test_a_saved_page_shows_the_process_that_was_started_too(scene):
     assert saved["states"] == []
     for key in ("figures", "tops", "balance", "headline", "sum", "words", "processes"):
         assert saved[key] == shown[key], key
+
+
+def test_a_process_that_called_exec_is_judged_as_what_it_became(scene, command):
+    """The verdict was about the shell, and the layers about the first moment."""
+    became = json.loads(command("report", "replaced.hg", "--format", "json"))["processes"][-1]
+    assert f"Peak {amount(became['peak_bytes'])}" in scene("replaced")["verdict"]
+    assert sum(digits(cell) for cell in scene("replaced")["layers"]) > 0
 
 
 def test_all_processes_are_listed_with_what_they_mapped_and_their_rss(scene, report):

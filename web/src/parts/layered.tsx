@@ -30,11 +30,11 @@ export function useLayers(history: OwnersHistoryResult | undefined, points: read
 	return useMemo(() => (history && shown ? layersOf(history, points) : []), [history, points, shown]);
 }
 
+/** The peak; of several processes, which have one each, the point with the most. */
 export function peakOf(points: readonly Point[]): number {
-	return Math.max(
-		0,
-		points.findIndex((point) => point.peak),
-	);
+	const peak = points.findIndex((point) => point.peak);
+	if (peak >= 0) return peak;
+	return points.reduce((most, point, i) => (point.live_bytes > points[most]!.live_bytes ? i : most), 0);
 }
 
 type Common = Omit<ChartProps, 'label' | 'lines' | 'height' | 'unit'>;

@@ -367,7 +367,8 @@ function PeakTree({ scope }: { scope: State }) {
 /** Cards and lists of the selected processes; `all` are those of the recording. */
 function Chosen({ scope, all, chosen }: { scope: Scope & { state: State }; all: ProcessesResult; chosen: ProcessesResult }) {
 	const shown = chosen.processes;
-	const judged = shown.find((process) => process.pid === chosen.verdict?.pid);
+	/* One number may have been several programs, one after the other. */
+	const judged = startedOf(shown.filter((process) => process.pid === chosen.verdict?.pid));
 	const of = scope.state;
 	const finer = filtersOf(of).some((name) => name !== 'process');
 	const sums = finer ? of : undefined;
