@@ -200,7 +200,7 @@ function look(page) {
         (text) => text.match(/[−±-]?[\d,]+\.?\d* %/g) ?? [],
       ),
       grids,
-      flame: document.querySelector("[data-whole]")?.dataset.whole ?? null,
+      flame: document.querySelector(".flame:not(.icicle) [data-whole]")?.dataset.whole ?? null,
       reading: cells(all("main .reading dd")),
       changes: all("main .changes tbody tr").map((row) =>
         cells([...row.children]),

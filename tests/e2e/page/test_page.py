@@ -437,6 +437,17 @@ def test_enter_zooms_into_the_flame_graph_and_backspace_out(scene):
     assert "zoom=0*8" in flame["zoomed"] and "zoom=0*7" in flame["out"] and "zoom" not in flame["whole"]
 
 
+def test_a_flame_graph_that_is_zoomed_in_is_moved_by_dragging_and_by_keys(scene):
+    seen = scene("flamePan")
+    (low, high), (dragged, _), (moved, _) = seen["zoomed"], seen["dragged"], seen["moved"]
+    span = high - low
+    assert low > 0 and abs(dragged - low - span * 100 / seen["width"]) < span / 100
+    assert abs(dragged - moved - span / 5) < span / 100
+    assert seen["left"][0] == 0 and abs(seen["left"][1] - span) < span / 1000, "it does not leave the graph"
+    assert "node=" not in seen["chosen"], "a drag selects nothing"
+    assert "%" in seen["tip"] and re.search(r"\.c|\.so|sqlite3", seen["tip"])
+
+
 def test_the_picture_of_the_peak_leads_with_own_code_and_opens_the_flame_graph(scene, report):
     """Its nodes are those of the tree, which leaves out what is before main."""
     icicle = scene("icicle")

@@ -104,7 +104,7 @@ C = [
         "find/find {folder} -name '*.c' -newer {inputs}/table.txt",
         r"/findutils-[^/]+/(find|lib|gl/lib)/",
         f"{CONFIGURE} && make -j2",
-        r"alloc|xstrdup",
+        r"x.*alloc|xstrdup",
     ),
     Program(
         "file",
@@ -155,7 +155,7 @@ CXX = [
         "apt:groff",
         "./troff -M tmac -F font -T utf8 -man {inputs}/page.1",
         r"/groff-[^/]+/src/",
-        f"{CONFIGURE} && make -j2 troff",
+        "./configure -q --with-doc=no && make -j2 troff",
         r"^operator new",
     ),
     Program(
@@ -179,7 +179,7 @@ CXX = [
         "apt:minisat2",
         "build/release/bin/minisat -verb=0 {inputs}/formula.cnf",
         r"/minisat[^/]*-2[^/]+/minisat/",
-        "make -j2 CXXFLAGS='-g -O2 -I. -D__STDC_LIMIT_MACROS -D__STDC_FORMAT_MACROS -fpermissive' r",
+        "make -j2 CXXFLAGS='-g -O2 -I. -D__STDC_LIMIT_MACROS -D__STDC_FORMAT_MACROS -fpermissive' MINISAT_LDFLAGS=-lz r",
         r"alloc",
     ),
     Program(
@@ -207,19 +207,24 @@ CXX = [
 ]
 
 RUST = [
-    Program("ripgrep", "cargo:ripgrep@15.2.0", "bin/rg -c '[0-9]+7' {stdlib}", r"/ripgrep-[^/]+/"),
-    Program("fd", "cargo:fd-find@10.5.0", "bin/fd py {stdlib}", r"/fd-find-[^/]+/"),
-    Program("tokei", "cargo:tokei@15.0.0", "bin/tokei {stdlib}", r"/tokei-[^/]+/"),
-    Program("grex", "cargo:grex@1.4.6", "bin/grex -f {inputs}/keywords.txt", r"/grex-[^/]+/"),
-    Program("xsv", "cargo:xsv@0.13.0", "bin/xsv sort {inputs}/table.csv", r"/xsv-[^/]+/"),
+    Program("ripgrep", "cargo:ripgrep@15.2.0", "bin/rg -c '[0-9]+7' {stdlib}", r"/ripgrep-15[^/]+/"),
+    Program("fd", "cargo:fd-find@10.5.0", "bin/fd py {stdlib}", r"/fd-find-10[^/]+/"),
+    Program("tokei", "cargo:tokei@15.0.0", "bin/tokei {stdlib}", r"/tokei-15[^/]+/"),
+    Program("grex", "cargo:grex@1.4.6", "bin/grex -f {inputs}/keywords.txt", r"/grex-1[^/]+/"),
+    Program("xsv", "cargo:xsv@0.13.0", "bin/xsv sort {inputs}/table.csv", r"/xsv-0[^/]+/"),
 ]
 
 PYTHON = [
-    Program("black", "pip:black==26.10.1", "bin/black -q --check --workers 1 {stdlib}/typing.py", r"/black/|/blib2to3/"),
-    Program("pyflakes", "pip:pyflakes==4.1.0", "bin/pyflakes {stdlib}/_pydecimal.py", r"/pyflakes/"),
-    Program("pygments", "pip:pygments==2.21.0", "bin/pygmentize -f html -o {scratch}/out.html {stdlib}/_pydecimal.py", r"/pygments/"),
-    Program("yamllint", "pip:yamllint==1.38.0", "bin/yamllint {inputs}/table.yaml", r"/yamllint/"),
-    Program("docutils", "pip:docutils==0.23", "bin/docutils {inputs}/page.rst {scratch}/page.html", r"/docutils/"),
+    Program("black", "pip:black==26.10.1", "bin/black -q --check --workers 1 {stdlib}/typing.py", r"/(src|site-packages)/(black|blib2to3)/"),
+    Program("pyflakes", "pip:pyflakes==4.1.0", "bin/pyflakes {stdlib}/_pydecimal.py", r"/(pyflakes-4[^/]+|site-packages)/pyflakes/"),
+    Program(
+        "pygments",
+        "pip:pygments==2.21.0",
+        "bin/pygmentize -f html -o {scratch}/out.html {stdlib}/_pydecimal.py",
+        r"/(pygments-2[^/]+|site-packages)/pygments/",
+    ),
+    Program("yamllint", "pip:yamllint==1.38.0", "bin/yamllint {inputs}/table.yaml", r"/(yamllint-1[^/]+|site-packages)/yamllint/"),
+    Program("docutils", "pip:docutils==0.23", "bin/docutils {inputs}/page.rst {scratch}/page.html", r"/(docutils-0[^/]+|site-packages)/docutils/"),
 ]
 
 PROGRAMS = C + CXX + RUST + PYTHON
@@ -252,16 +257,41 @@ def apt_options(folder):
     return options
 
 
-def unpack(package, folder, kept):
+def build_package(program, package, folder, kept):
     """The sources as their authors released them: a distribution's patches would want autoconf."""
     shell(f"apt-get {apt_options(kept)} source --download-only {package} && tar xf $(ls *.orig.tar.* | grep -v asc$)", folder)
     (source,) = [path for path in folder.iterdir() if path.is_dir()]
+    shell(program.build, source, os.environ | {"CFLAGS": "-g -O2", "CXXFLAGS": "-g -O2"})
     return source
 
 
-def installed(program, kept):
-    """The folder to run it in, with the program built."""
-    folder = kept / program.name
+def install_crate(crate, folder, kept):
+    shell(f"cargo install -q --locked -j2 --root {folder} {crate}", folder, os.environ | CARGO | {"CARGO_TARGET_DIR": f"{kept}/target"})
+
+
+def build_crate(crate, folder, kept):
+    """Its unpacked sources, which the registry's folder has after an installation."""
+    install_crate(crate, folder, kept)
+    name = crate.replace("@", "-")
+    home = pathlib.Path(os.environ.get("CARGO_HOME") or pathlib.Path.home() / ".cargo")
+    shutil.copytree(next(home.glob(f"registry/src/*/{name}")), folder / name)
+    shell(f"cargo install -q --locked -j2 --force --root {folder} --path {name}", folder, os.environ | CARGO | {"CARGO_TARGET_DIR": f"{kept}/target"})
+
+
+def install_python(package, folder):
+    name = package.partition("==")[0]
+    shell(f"{sys.executable} -m venv {folder} && bin/pip install -q --no-binary {name} {package}", folder)
+
+
+def build_python(package, folder):
+    """Its unpacked sources, and an environment that runs them."""
+    shell(f"{sys.executable} -m venv {folder} && bin/pip download -q --no-deps --no-binary :all: -d . {package} && tar xf *.tar.gz", folder)
+    shell(f"bin/pip install -q -e ./{package.replace('==', '-')}", folder)
+
+
+def prepared(program, kept, installed=False):
+    """The folder to run it in: built from its unpacked sources, or installed as its users do."""
+    folder = kept / (program.name + "-installed" * installed)
     done = folder / "done"
     if done.exists():
         return pathlib.Path(done.read_text())
@@ -270,13 +300,11 @@ def installed(program, kept):
     kind, _, what = program.source.partition(":")
     source = folder
     if kind == "apt":
-        source = unpack(what, folder, kept)
-        shell(program.build, source, os.environ | {"CFLAGS": "-g -O2", "CXXFLAGS": "-g -O2"})
+        source = build_package(program, what, folder, kept)
     elif kind == "cargo":
-        shell(f"cargo install -q --locked -j2 --root {folder} {what}", folder, os.environ | CARGO | {"CARGO_TARGET_DIR": str(kept / "target")})
+        (install_crate if installed else build_crate)(what, folder, kept)
     else:
-        name = what.partition("==")[0]
-        shell(f"{sys.executable} -m venv {folder} && bin/pip install -q --no-binary {name} {what}", folder)
+        (install_python if installed else build_python)(what, folder)
     done.write_text(str(source))
     return source
 
@@ -358,22 +386,38 @@ def words_of(program, folder, kept, scratch):
     return [re.sub(r"\{(\w+)\}", lambda found: str(places.get(found[1], found[0])), word) for word in shlex.split(program.run)]
 
 
-def headline(program, kept, record, report_json, scratch):
+def headline(program, kept, record, report_json, scratch, installed):
     """Whether every owner that its verdict names is its own code, and the owners."""
-    folder = installed(program, kept)
+    folder = prepared(program, kept, installed)
     run = record(words_of(program, folder, kept, scratch), cwd=folder, env=program.env)
     owners = owners_of(report_json(run.path))
     frames = [frame for site in report_json(run.path, "sites")["sites"] for frame in site["stack"]]
     return all(is_own(program, owner, frames) for owner in owners), owners
 
 
-def test_the_verdict_names_own_code(kept, record, report_json, scratch):
-    misses = []
-    for program in PROGRAMS:
-        try:
-            own, owners = headline(program, kept, record, report_json, scratch)
-        except (AssertionError, subprocess.SubprocessError, OSError) as error:
-            own, owners = False, [str(error)]
-        print("own " if own else "MISS", program.name, "|", "; ".join(owners))
-        misses += [] if own else [(program.name, *owners)]
-    assert len(PROGRAMS) == 30 and len(PROGRAMS) - len(misses) >= LEAST, misses
+@pytest.fixture
+def misses(kept, record, report_json, scratch):
+    """misses(programs): those whose verdict names something else, with what it names."""
+
+    def find(programs, installed=False):
+        found = []
+        for program in programs:
+            try:
+                own, owners = headline(program, kept, record, report_json, scratch, installed)
+            except (AssertionError, subprocess.SubprocessError, OSError) as error:
+                own, owners = False, [str(error)]
+            print("own " if own else "MISS", program.name, "|", "; ".join(owners))
+            found += [] if own else [(program.name, *owners)]
+        return found
+
+    return find
+
+
+def test_the_verdict_names_own_code(misses):
+    found = misses(PROGRAMS)
+    assert len(PROGRAMS) == 30 and len(PROGRAMS) - len(found) >= LEAST, found
+
+
+@pytest.mark.xfail(reason="sources of installed packages count as nobody's own code, so a verdict names the script, or a dependency")
+def test_the_verdict_of_installed_programs(misses):
+    assert not misses(RUST + PYTHON, installed=True)

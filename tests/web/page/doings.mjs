@@ -97,6 +97,33 @@ export const DOINGS = {
     const said = (await texts(page, ".flame-scroll [role=status]"))[0].text;
     return { zoomed, out, whole, said };
   },
+  async flamePan(page) {
+    await show(page, "flame?cost=total");
+    const scroll = page.locator(".flame-scroll");
+    const box = await scroll.boundingBox();
+    const shown = () =>
+      page.evaluate(() => {
+        const at = document.querySelector(".flame-scroll canvas").painting;
+        return [at.from, at.to];
+      });
+    await page.mouse.move(box.x + box.width / 2, box.y + 30);
+    const tip = (await texts(page, ".tip"))[0].text;
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -700);
+    await page.keyboard.up("Control");
+    const zoomed = await shown();
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width / 2 - 100, box.y + 30, { steps: 5 });
+    await page.mouse.up();
+    const dragged = await shown();
+    const chosen = await hashOf(page);
+    await scroll.focus();
+    await page.keyboard.press("Shift+ArrowLeft");
+    const moved = await shown();
+    for (let i = 0; i < 40; i++) await page.keyboard.press("Shift+ArrowLeft");
+    const left = await shown();
+    return { tip, zoomed, dragged, chosen, moved, left, width: box.width };
+  },
   async icicle(page) {
     await show(page, "start");
     const picture = page.locator(".icicle .flame-scroll");

@@ -12,6 +12,8 @@ import { step } from './steps';
 
 export const ROW = 18;
 const GLIDE_MS = 140;
+const DRAG_PIXELS = 4;
+const PAN_PART = 0.2;
 const TEXT = '#14181b';
 
 export interface FlameCanvasProps {
@@ -196,6 +198,15 @@ class Painting {
 		this.drawSoon();
 	}
 
+	/** Shows what is to the right by a part of the width, without leaving the whole. */
+	pan(part: number): void {
+		const whole = this.props.tree.weight[0] ?? 1;
+		const span = this.to - this.from;
+		this.from = Math.max(0, Math.min(whole - span, this.from + part * span));
+		this.to = this.from + span;
+		this.drawSoon();
+	}
+
 	drawSoon(): void {
 		cancelAnimationFrame(this.animation);
 		this.animation = requestAnimationFrame(() => this.draw());
@@ -268,7 +279,20 @@ export function FlameCanvas(props: FlameCanvasProps) {
 	}, [props.tree, props.paint, props.zoom, props.chosen, props.dark]);
 	useEffect(() => painting.current?.reveal(props.chosen), [props.chosen]);
 
+	/* Where the button went down; `far`: it is a drag and no click. */
+	const dragged = useRef<{ x: number; y: number; far: boolean } | undefined>(undefined);
+	const drag = (event: TargetedMouseEvent<HTMLDivElement>): boolean => {
+		const from = dragged.current;
+		if (!from || !(event.buttons & 1)) return false;
+		from.far ||= Math.abs(event.clientX - from.x) + Math.abs(event.clientY - from.y) > DRAG_PIXELS;
+		if (!from.far) return false;
+		painting.current!.pan((from.x - event.clientX) / event.currentTarget.clientWidth);
+		event.currentTarget.scrollTop += from.y - event.clientY;
+		dragged.current = { x: event.clientX, y: event.clientY, far: true };
+		return true;
+	};
 	const onMove = (event: TargetedMouseEvent<HTMLDivElement>) => {
+		if (drag(event)) return;
 		const node = painting.current!.under(event);
 		painting.current!.hover(node);
 		props.onHover(node, event.clientX, event.clientY);
@@ -276,6 +300,11 @@ export function FlameCanvas(props: FlameCanvasProps) {
 	const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
 		if (event.ctrlKey || event.metaKey || event.altKey) return;
 		const { tree, chosen, zoom, upwards } = props;
+		if (event.shiftKey && (event.key === 'ArrowLeft' || event.key === 'ArrowRight')) {
+			painting.current!.pan(event.key === 'ArrowLeft' ? -PAN_PART : PAN_PART);
+			event.preventDefault();
+			return;
+		}
 		const next = step(tree, chosen < 0 ? zoom : chosen, event.key, upwards ?? false);
 		if (next !== undefined) props.onChoose(next);
 		else if (event.key === 'Enter' && chosen >= 0) props.onZoom(chosen);
@@ -301,7 +330,13 @@ export function FlameCanvas(props: FlameCanvasProps) {
 				painting.current?.hover(-1);
 				props.onHover(-1, 0, 0);
 			}}
-			onClick={(event) => props.onChoose(painting.current!.under(event))}
+			onMouseDown={(event) => {
+				dragged.current = { x: event.clientX, y: event.clientY, far: false };
+			}}
+			onClick={(event) => {
+				if (!dragged.current?.far) props.onChoose(painting.current!.under(event));
+				dragged.current = undefined;
+			}}
 			onDblClick={(event) => {
 				const node = painting.current!.under(event);
 				if (node >= 0) props.onZoom(node);

@@ -23,6 +23,7 @@ const LIST: readonly [string, string][] = [
 	['Esc', 'leave an input; close what is open'],
 	['↑ ↓  j k', 'move in a table or in the flame graph'],
 	['← →', 'close, open in a tree; to a neighbour in the flame graph'],
+	['Shift ← →', 'move a flame graph that is zoomed in, as dragging does'],
 	['Enter', 'zoom in, or open the selection'],
 	['Backspace', 'zoom out in the flame graph'],
 	['p', 'callers and callees of the selection'],

@@ -66,7 +66,7 @@ function Foot({ tree, names, node, rootLabel }: { tree: FlameTree; names: readon
 						</span>
 					</>
 				) : (
-					<span class="soft">Click selects, double-click or Enter zooms in, Backspace goes back, Ctrl and the wheel zoom freely.</span>
+					<span class="soft">Click selects, double-click or Enter zooms in, Backspace goes back, Ctrl and the wheel zoom freely, dragging or Shift and an arrow moves.</span>
 				)}
 			</span>
 			{node >= 0 && (
@@ -115,12 +115,21 @@ function Legend({ legend }: { legend: readonly LegendEntry[] }) {
 function Tip({ hovered, names, rootLabel }: { hovered: Hovered; names: readonly FlameName[]; rootLabel: string }) {
 	const { tree, node, x, y } = hovered;
 	const left = Math.min(x + 14, innerWidth - 340);
-	const top = y + 64 > innerHeight ? y - 52 : y + 16;
+	const top = y + 84 > innerHeight ? y - 72 : y + 16;
+	const name = names[tree.name[node]!];
+	const self = tree.self[node]!;
 	return (
 		<div class="tip" style={{ left: `${left}px`, top: `${top}px` }} aria-hidden="true">
 			<div class="code cut">{nodeName(tree, names, node, rootLabel)}</div>
+			{name && (
+				<div class="soft cut">
+					{placeOf(name)}
+					{name.inlined ? ', inlined' : ''}
+				</div>
+			)}
 			<div>
 				{text(tree.value[node]!, errorAt(tree, node))} <span class="soft">{partOf(tree.value[node]!, tree)}</span>
+				{self !== 0 && self !== tree.value[node] && <span class="soft">, self {text(self, selfErrorAt(tree, node))}</span>}
 			</div>
 		</div>
 	);
