@@ -49,7 +49,7 @@ const struct analysis analyses[] = {
 	  .by = AXIS_FUNCTION },
 	{ "types", "C++ and Rust types and containers, derived from function names", NULL, ADDS_UP,
 	  true, .by = AXIS_TYPE },
-	{ "tree", "call tree", analyse_tree, ADDS_UP, true },
+	{ "tree", "call tree", analyse_tree, ADDS_UP | VIEW_TAKES_SECOND_COST, true },
 	{ "flame", "complete call tree for a flame graph: see --format json", analyse_flame,
 	  ADDS_UP, true },
 	{ "tags", "tags set by the program, as a tree with visits", analyse_tags, ADDS_UP },
@@ -96,6 +96,9 @@ int analysis_check(const struct analysis *analysis, const struct query *query, s
 		{ VIEW_TAKES_KIND, query->kinds != KINDS_DEFAULT, "--kind" },
 	};
 
+	if (query->second_word && !(analysis->takes & VIEW_TAKES_SECOND_COST))
+		return error_set(error, "the view %s takes one --cost: two are for the view tree",
+				 analysis->name);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		if (parts[i].given && !(analysis->takes & parts[i].part))
 			return error_set(error,

@@ -24,6 +24,7 @@ enum analysis_takes {
 	VIEW_TAKES_MOMENT = 2,
 	VIEW_TAKES_BY = 4,
 	VIEW_TAKES_KIND = 8,
+	VIEW_TAKES_SECOND_COST = 32,
 	VIEW_TAKES_AT = 16, /* a single moment, but not the difference of two */
 };
 

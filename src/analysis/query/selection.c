@@ -500,6 +500,8 @@ int selection_make(struct selection *selection, const struct profile *profile,
 
 	*selection = (struct selection){ .profile = profile,
 					 .cost = query->has_cost ? query->cost : defaults.cost,
+					 .also = { query->second_word ? query->second : COST_BLOCKS,
+						   COST_CALLS },
 					 .duration_ns = profile->duration_ns,
 					 .divisor = 1 };
 	selection->filtered = f->process || filters_are_finer_than_processes(f);
@@ -523,6 +525,8 @@ int selection_make(struct selection *selection, const struct profile *profile,
 			     selection->asked.kind == MOMENT_END && some_leak(profile);
 	selection->cost_word = cost_word(selection);
 	selection->title = upper(&selection->arena, "", selection->cost_word);
+	selection->second_title =
+		query->second_word ? upper(&selection->arena, "", query->second_word) : NULL;
 	selection->share_title = upper(&selection->arena, "of ",
 				       selection->filtered ? "shown" : selection->cost_word);
 	status = selection->title && selection->share_title && take_all(&m)

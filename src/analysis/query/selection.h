@@ -35,6 +35,7 @@ struct selection {
 	bool at_exit; /* shows memory not freed at exit, not live memory of a process that still runs */
 
 	enum cost_id cost;
+	enum cost_id also[2]; /* further costs that trees sum up: see stack_tree.h */
 	bool change;	      /* difference of two moments: live numbers are signed */
 	uint64_t duration_ns; /* the time base of rates */
 	int64_t divisor; /* in a comparison: the factor by which measures are scaled up; else 1 */
@@ -43,6 +44,7 @@ struct selection {
 		*moment; /* "at the peak, 9.1 s"; "over the whole run" for costs without a moment */
 	const char *cost_word;		 /* name of the value: "peak", "not freed", "calls" */
 	const char *title, *share_title; /* column titles: "PEAK", "OF PEAK" */
+	const char *second_title;	 /* of the second cost; NULL: none */
 	struct moment asked, since;	 /* the moments of the cost; kind DEFAULT: none */
 	const struct resolved_moment *at, *minus; /* by process; minus NULL: none */
 	const bool *processes;			  /* by process: whether it is selected */

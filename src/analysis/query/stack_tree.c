@@ -18,17 +18,15 @@ void stack_amount_add(struct stack_amount *sum, const struct stack_amount *part)
 		sum->also_variance[i] += part->also_variance[i];
 }
 
-static const enum cost_id also_costs[] = { [ALSO_BLOCKS] = COST_BLOCKS, [ALSO_CALLS] = COST_CALLS };
-
 struct stack_amount stack_amount_of_measures(const struct selection *s, const struct measures *m)
 {
 	struct stack_amount a = { .value = selection_raw(s->cost, m),
 				  .variance = (float)selection_raw_variance(s->cost, m) };
 
 	a.weight = magnitude(a.value);
-	for (size_t i = 0; i < ARRAY_SIZE(also_costs); i++) {
-		a.also[i] = selection_raw(also_costs[i], m);
-		a.also_variance[i] = (float)selection_raw_variance(also_costs[i], m);
+	for (size_t i = 0; i < ARRAY_SIZE(s->also); i++) {
+		a.also[i] = selection_raw(s->also[i], m);
+		a.also_variance[i] = (float)selection_raw_variance(s->also[i], m);
 	}
 	return a;
 }
@@ -41,7 +39,7 @@ struct result_value stack_amount_value(const struct selection *s, const struct s
 struct result_value stack_amount_also(const struct selection *s, const struct stack_amount *a,
 				      unsigned also)
 {
-	return selection_number(s, also_costs[also], a->also[also], a->also_variance[also]);
+	return selection_number(s, s->also[also], a->also[also], a->also_variance[also]);
 }
 
 static struct stack_tree *tree_of(struct stack_trees *trees, const struct profile_process *process)

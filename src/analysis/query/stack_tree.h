@@ -21,7 +21,7 @@ typedef struct stack_amount stack_amount_of(const struct selection *selection,
 
 void stack_amount_add(struct stack_amount *sum, const struct stack_amount *part);
 
-/* The common case: the cost, with blocks and calls. */
+/* The common case: the cost, with blocks or the query's second cost, and calls. */
 enum { ALSO_BLOCKS, ALSO_CALLS };
 struct stack_amount stack_amount_of_measures(const struct selection *selection,
 					     const struct measures *measures);

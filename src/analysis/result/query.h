@@ -82,6 +82,8 @@ struct query {
 
 	bool has_cost, has_axis, has_threshold;
 	enum cost_id cost;
+	const char *second_word; /* a second cost to show, as it was typed; NULL: none */
+	enum cost_id second;
 	struct moment at, minus; /* kind DEFAULT: not given */
 	enum axis_id by;
 	enum query_kinds kinds; /* DEFAULT: heap, or the view's choice */

@@ -161,17 +161,22 @@ static bool fill_table(struct grower *g)
 	const struct selection *s = g->selection;
 	const struct cost_row *cost = &cost_rows[s->cost];
 	bool moment = cost->of_moment;
+	enum cost_id also = s->also[ALSO_BLOCKS];
+	bool also_changes = cost_rows[also].of_moment ? s->change : s->against != NULL;
 	const struct result_column columns[TREE_COLUMNS] = {
 		[TREE_DEPTH] = { "depth", NULL, UNIT_ID },
 		[TREE_SHARE] = { NULL, s->against ? NULL : title_of(r, s->share_title),
 				 UNIT_PERCENT },
 		[TREE_TOTAL] = { cost->key, title_of(r, s->title), cost_unit(s->cost, s->change) },
 		[TREE_SELF] = { "self", NULL, cost_unit(s->cost, s->change) },
-		[TREE_BLOCKS] = { s->cost == COST_BLOCKS ? NULL : "live_blocks",
-				  moment && s->cost != COST_BLOCKS ? "BLOCKS" : NULL,
-				  cost_unit(COST_BLOCKS, s->change) },
-		[TREE_CALLS] = { s->cost == COST_CALLS ? NULL : "calls",
-				 !moment && s->cost != COST_CALLS ? "CALLS" : NULL,
+		[TREE_BLOCKS] = { s->cost == also ? NULL : cost_rows[also].key,
+				  s->second_title		     ? title_of(r, s->second_title)
+				  : moment && s->cost != COST_BLOCKS ? "BLOCKS"
+								     : NULL,
+				  cost_unit(also, also_changes) },
+		[TREE_CALLS] = { s->cost == COST_CALLS || also == COST_CALLS ? NULL : "calls",
+				 !moment && !s->second_title && s->cost != COST_CALLS ? "CALLS"
+										      : NULL,
 				 cost_unit(COST_CALLS, s->against != NULL) },
 		[TREE_NAME] = { NULL, "", UNIT_TEXT },
 		[TREE_FUNCTION] = { "function", NULL, UNIT_TEXT },

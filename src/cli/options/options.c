@@ -17,6 +17,7 @@
 #include <strings.h>
 
 #include "base/compiler.h"
+#include "util/cleanup.h"
 
 enum { NAME_MAX_BYTES = 32 };
 
@@ -98,6 +99,17 @@ static int parse_flag(const char *name, const char *text, bool *ret, struct erro
 
 static int check_choice(const struct option_row *row, const char *value, struct error *error)
 {
+	const char *comma = row->takes_two ? strchr(value, ',') : NULL;
+
+	if (comma) {
+		AUTO_FREE char *first = strndup(value, (size_t)(comma - value));
+
+		if (!first)
+			return error_set(error, "out of memory");
+		if (check_choice(row, first, error) < 0)
+			return -1;
+		value = comma + 1;
+	}
 	if (!row->choices.rows || words_have(&row->choices, value))
 		return 0;
 	const char *near = words_nearest(&row->choices, value);

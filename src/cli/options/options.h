@@ -42,6 +42,7 @@ struct option_row {
 		argument; /* name of the value; NULL: a flag. FILE, FOLDER and PID are completed as such */
 	const char *help;     /* one line, no full stop */
 	struct words choices; /* the allowed values; the error for any other suggests the nearest */
+	bool takes_two;	      /* or two of them: calls,total */
 	const char *group;    /* heading in help and man page; NULL: none */
 	const char *fallback; /* the default, described in words; NULL: not mentioned */
 	enum option_scope scope;

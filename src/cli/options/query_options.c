@@ -14,6 +14,7 @@
 #include "cli/options/options.h"
 #include "cli/options/own_option.h"
 #include "util/text/units.h"
+#include "util/cleanup.h"
 
 static int take_number(const char *name, const char *value, size_t *ret, struct error *error)
 {
@@ -132,15 +133,29 @@ static int take_frames(struct query_options *asked, const char *value, struct er
 	return error_set(error, "--frames is program, all or python, not '%s'", value);
 }
 
+/* "peak", or "calls,total" for two. */
 static int take_cost(struct query *q, const char *value, struct error *error)
 {
-	struct moment at = { 0 };
+	const char *comma = strchrnul(value, ',');
+	AUTO_FREE char *first = strndup(value, (size_t)(comma - value));
+	struct moment at = { 0 }, second_at = { 0 };
 
-	if (cost_parse(value, &q->cost, &at, error) < 0)
+	if (!first)
+		return error_set(error, "out of memory");
+	q->second_word = *comma ? comma + 1 : NULL;
+	if (cost_parse(first, &q->cost, &at, error) < 0 ||
+	    (q->second_word && cost_parse(q->second_word, &q->second, &second_at, error) < 0))
 		return -1;
+	if (at.kind && second_at.kind && at.kind != second_at.kind)
+		return error_set(error, "%s are of two moments: show one at a time", value);
+	if (q->second_word && strcmp(first, q->second_word) == 0)
+		return error_set(error, "%s is the same cost twice", value);
+	if (second_at.kind && !cost_rows[q->cost].of_moment)
+		return error_set(error, "%s is of a moment: name it first, %s,%s", q->second_word,
+				 q->second_word, first);
 	q->has_cost = true;
-	if (at.kind)
-		q->at = at;
+	if (at.kind || second_at.kind)
+		q->at = at.kind ? at : second_at;
 	return 0;
 }
 
@@ -248,6 +263,8 @@ const struct analysis *query_options_default_view(const struct query_options *as
 {
 	const struct query *q = &asked->query;
 
+	if (q->second_word)
+		return analysis_find("tree");
 	if (q->has_axis && q->by != AXIS_SITE)
 		return analysis_find("functions");
 	if (q->has_cost || q->at.kind || q->minus.kind || q->has_axis)

@@ -60,7 +60,7 @@ enum query_option {
 
 /* clang-format off */
 #define QUERY_QUESTION_ROWS \
-	[QUERY_COST] = { "cost", 'c', "COST", "which number to show", .group = "What to show", .choices = WORDS_WITH_HELP(cost_words) }, \
+	[QUERY_COST] = { "cost", 'c', "COST", "which number to show; in a tree two: calls,total", .group = "What to show", .choices = WORDS_WITH_HELP(cost_words), .takes_two = true }, \
 	[QUERY_AT] = { "at", 0, "MOMENT", "at which moment of the run", .group = "What to show", .choices = WORDS_WITH_HELP(moment_words) }, \
 	[QUERY_MINUS] = { "minus", 0, "MOMENT", "show what changed since that moment", .group = "What to show", .choices = WORDS(moment_words) }, \
 	[QUERY_BY] = { "by", 0, "AXIS", "group by AXIS", .group = "What to show", .choices = WORDS_WITH_HELP(axis_rows) }, \

@@ -190,6 +190,28 @@ def test_the_tree_of_callees_leads_with_own_code(run, deep):
     ]
 
 
+def test_a_tree_shows_two_costs(run, deep):
+    """Each is the one that a tree of its own shows, whichever leads."""
+    def rows(cost):
+        report = json.loads(run("report", deep, "--format", "json", "--threshold", "0", "--cost", cost, "--view", "tree"))
+        return {(row["depth"], row["function"]): row for row in report["tree"]}
+
+    for both, second, key in ("calls,total", "total", "total_bytes"), ("peak,calls", "calls", "calls"), ("total,calls", "calls", "calls"):
+        shown, alone = rows(both), rows(second)
+        assert {name: row[key] for name, row in shown.items()} == {name: row[key] for name, row in alone.items()}, both
+    assert run("report", deep, "--cost", "calls,total") == run("report", deep, "--cost", "calls,total", "--view", "tree")
+
+
+@pytest.mark.parametrize(
+    "cost, why",
+    [("peak,leaked", "of two moments"), ("total,peak", "name it first, peak,total"), ("calls,calls", "the same cost twice"), ("calls,", "does not take ''"),
+     ("a,calls", "does not take 'a'"), ("calls,total,waste", "does not take 'total,waste'")],
+)
+def test_two_costs_that_make_no_sense(heapgauge, deep, clean_env, cost, why):
+    done = subprocess.run([heapgauge, "report", deep, "--cost", cost], env=clean_env, capture_output=True, text=True)
+    assert done.returncode == 2 and why in done.stderr, done.stderr
+
+
 def flame(run, path, *words):
     report = json.loads(run("report", path, "--view", "flame", "--format", "json", *words))
     nodes = report["nodes"]
