@@ -18,7 +18,9 @@ const browser = await launch();
 const page = await open(browser, plan.url, "light", {
   viewport: { width: 1300, height: 800 },
 });
-const seen = {};
+const seen = {
+  first: { hash: await hashOf(page), words: (await texts(page, ".question"))[0].text },
+};
 
 async function stateText() {
   return (await texts(page, ".live [role=status]"))[0]?.text;

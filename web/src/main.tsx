@@ -7,7 +7,7 @@ import './style/views.css';
 import { render } from 'preact';
 import { App } from './app';
 import { loadAbout, readEmbedded } from './model/source';
-import { startLive } from './model/live';
+import { startAtNow, startLive } from './model/live';
 import { startState } from './model/state';
 import { startTheme } from './model/theme';
 import { startGuard } from './parts/guard';
@@ -20,6 +20,7 @@ async function start(): Promise<void> {
 	startTheme();
 	startGuard();
 	startState();
+	startAtNow();
 	startKeys();
 	page.textContent = '';
 	render(<App />, page);

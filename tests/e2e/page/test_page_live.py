@@ -90,6 +90,10 @@ def digits(title):
     return int(re.match(r"[\d,]+", title)[0].replace(",", ""))
 
 
+def test_a_running_process_is_first_shown_as_it_is_now(seen):
+    assert "cost=live" in seen["first"]["hash"] and "now" in seen["first"]["words"]
+
+
 def test_numbers_renew_themselves(scene):
     first, *_, second = map(digits, scene("sites")["ticks"])
     assert first % 1000 == second % 1000 == 0

@@ -155,7 +155,7 @@ CXX = [
         "apt:groff",
         "./troff -M tmac -F font -T utf8 -man {inputs}/page.1",
         r"/groff-[^/]+/src/",
-        "./configure -q --with-doc=no && make -j2 troff",
+        "./configure -q --with-doc=no && make -j2",
         r"^operator new",
     ),
     Program(
@@ -336,7 +336,7 @@ def make_inputs(folder):
     write("keywords.txt", words[:60])
     write("keywords.gperf", words[:400])
     write("interface.i", ["%module table", "%inline %{", *(f"struct S{i} {{ int a; double b; }}; int f{i}(struct S{i} *s, int n);" for i in range(1500)), "%}"])
-    write("formula.cnf", ["p cnf 3000 12000", *(" ".join(str(rng.choice((-1, 1)) * rng.randrange(1, 3001)) for _ in range(3)) + " 0" for _ in range(12_000))])
+    write("formula.cnf", ["p cnf 20000 60000", *(" ".join(str(rng.choice((-1, 1)) * rng.randrange(1, 20_001)) for _ in range(3)) + " 0" for _ in range(60_000))])
     write("words.dic", [str(len(words)), *(f"{word}/S" for word in words)])
     write("words.aff", ["SET UTF-8", "TRY esianrtolcdu", "SFX S Y 1", "SFX S 0 s ."])
     write("text.txt", (" ".join(rng.choices(words, k=12)) for _ in range(500)))

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A running process: polls every second for a newer reading, and makes the page query it. The user's choices are in the address, which this
+// A running process: polls every second for a newer reading, and makes the page query it. The user's choices are in the address, which polling
 // does not touch.
 import { computed, signal } from '@preact/signals';
 import { about, busy, fetchJson, readAnew } from './source';
+import { note } from './state';
 
 interface LiveState {
 	reading: number;
@@ -38,6 +39,11 @@ function tick(): void {
 	void (idle ? Promise.resolve() : look()).then(() => {
 		if (!newest.peek()?.ended) setTimeout(tick, idle && busy() ? INTERVAL_MS / 10 : INTERVAL_MS);
 	});
+}
+
+/** A running process is first shown as it is now, not at its peak. */
+export function startAtNow(): void {
+	if (isLive.peek() && !location.hash) note({ cost: 'live' });
 }
 
 export function startLive(): void {
