@@ -97,9 +97,11 @@ static uint64_t mapped_by_file(const struct profile_process *p, const char *path
 
 uint64_t unrecorded_python_arenas(const struct profile_process *p)
 {
+	bool unknown =
+		p->rows->process.health[HEALTH_python_unknown]; /* its domains cannot be recorded */
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < p->site_count && !p->has_python_pools; i++)
+	for (size_t i = 0; i < p->site_count && !p->has_python_pools && !unknown; i++)
 		if (p->sites[i].kind == PROFILE_MMAP &&
 		    fold_is_interpreter(mapper_of(p, &p->sites[i])))
 			sum = saturating_add(sum, p->sites[i].numbers.max_bytes);

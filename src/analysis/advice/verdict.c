@@ -11,6 +11,9 @@
 #include "base/compiler.h"
 #include "model/estimates.h"
 #include "model/frames/names.h"
+#include "model/history.h"
+#include "model/tags.h"
+#include "model/unrecorded.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/intern.h"
@@ -21,7 +24,9 @@ enum {
 	LEFT_SHARE = 8,		 /* ... if it is at least one in so many of the peak */
 	MUCH_LEFT = 16 << 20,	 /* ... or so much */
 	OWNERS_MAX = 5,
+	RSS_SAMPLES = 12,
 };
+#define RSS_LEAST_NS UINT64_C(1000000000)
 
 struct weighed_site {
 	const struct profile_site *site;
@@ -37,8 +42,22 @@ static int compare_weights(const void *left, const void *right)
 	return a->site < b->site ? -1 : a->site > b->site;
 }
 
+/* Which sites, and which of their numbers. */
+struct weighed_by {
+	size_t offset;	  /* in struct site_numbers */
+	const char *pool; /* the blocks of this pool; NULL: the heap */
+};
+
+static bool is_weighed(const struct profile_process *p, const struct profile_site *site,
+		       const struct weighed_by *by)
+{
+	if (!by->pool)
+		return site->kind == PROFILE_HEAP;
+	return site->kind == PROFILE_POOL && strcmp(profile_tag_pool(p, site->tag), by->pool) == 0;
+}
+
 /* Returns the number of sites that have any, at most SITES_MAX. `ret` has room for all sites. */
-static size_t heaviest_sites(const struct profile_process *p, size_t offset,
+static size_t heaviest_sites(const struct profile_process *p, const struct weighed_by *by,
 			     struct weighed_site *ret)
 {
 	size_t count = 0;
@@ -46,8 +65,8 @@ static size_t heaviest_sites(const struct profile_process *p, size_t offset,
 	for (size_t i = 0; i < p->site_count; i++) {
 		struct weighed_site one = { .site = &p->sites[i] };
 
-		memcpy(&one.bytes, (const char *)&one.site->numbers + offset, sizeof one.bytes);
-		if (one.site->kind == PROFILE_HEAP && one.bytes > 0)
+		memcpy(&one.bytes, (const char *)&one.site->numbers + by->offset, sizeof one.bytes);
+		if (one.bytes > 0 && is_weighed(p, one.site, by))
 			ret[count++] = one;
 	}
 	qsort(ret, count, sizeof *ret, compare_weights);
@@ -76,14 +95,14 @@ static int compare_shares(const void *left, const void *right)
 	return strcmp(a->label, b->label);
 }
 
-/* `offset` is that of the number in struct site_numbers. False if out of memory. */
+/* False if out of memory. */
 static bool owner_shares_find(struct result *result, struct locations *locations,
-			      const struct profile_process *process, size_t offset, uint64_t whole,
-			      struct owner_shares *ret)
+			      const struct profile_process *process, struct weighed_by by,
+			      uint64_t whole, struct owner_shares *ret)
 {
 	AUTO_FREE struct weighed_site *sites = calloc(process->site_count + 1, sizeof *sites);
 	AUTO(intern_release) struct intern labels = INTERN_INIT;
-	size_t count = sites ? heaviest_sites(process, offset, sites) : 0;
+	size_t count = sites ? heaviest_sites(process, &by, sites) : 0;
 	uint64_t sum = 0;
 
 	*ret = (struct owner_shares){ .at = ARENA_ARRAY(&result->arena, struct owner_share,
@@ -166,13 +185,66 @@ static void describe_owners(struct sentences *s, const char *label,
 	}
 }
 
+/* The largest resident sets of each third of a run. */
+struct rss_course {
+	uint64_t most[3];
+};
+
+/* Whether the resident set rose in every third of the run, by a tenth and more. A proof of growth it is not. */
+static bool rss_grows(const struct profile_process *p, struct rss_course *ret)
+{
+	size_t count = profile_sample_count(p), known = 0;
+
+	*ret = (struct rss_course){ 0 };
+	for (size_t i = 0; i < count; i++) {
+		struct profile_sample sample = profile_sample(p, i);
+		size_t third = MIN((size_t)(sample.at_ns * 3 / MAX(p->duration_ns, UINT64_C(1))),
+				   (size_t)2);
+
+		known += sample.rss_bytes > 0;
+		ret->most[third] = MAX(ret->most[third], sample.rss_bytes);
+	}
+	return known >= RSS_SAMPLES && p->duration_ns >= RSS_LEAST_NS &&
+	       ret->most[2] >= MUCH_LEFT && ret->most[1] > ret->most[0] + ret->most[0] / 10 &&
+	       ret->most[2] > ret->most[1] + ret->most[1] / 10;
+}
+
+/* The pool with the most bytes when the heap was largest, if that is more than the heap; NULL: none. */
+static const char *largest_pool(const struct profile_process *p, uint64_t *ret_bytes)
+{
+	const char *most = NULL;
+
+	*ret_bytes = 0;
+	for (uint32_t i = 1; i < profile_tag_count(p); i++) {
+		struct profile_tag tag = profile_tag(p, (tag_id){ i });
+		uint64_t sum = 0;
+
+		if (tag.pools == 0 || tag.most_bytes <= p->peak_bytes)
+			continue;
+		for (size_t j = 0; j < p->site_count; j++)
+			if (is_weighed(p, &p->sites[j], &(struct weighed_by){ 0, tag.name }))
+				sum = saturating_add(sum, p->sites[j].numbers.peak_bytes);
+		if (sum > p->peak_bytes && sum > *ret_bytes) {
+			*ret_bytes = sum;
+			most = tag.name;
+		}
+	}
+	return most;
+}
+
 struct verdict {
 	const struct profile_process *process;
 	const struct finding *leak; /* NULL: none */
 	struct growth growth;
 	const char *growing;		/* label of the site that grows most; "": not known */
 	struct owner_shares left, peak; /* of what is live at the end, and at the peak */
-	const char *kind;		/* see verdict.h */
+	const char *pool_name; /* of a pool that was larger than the heap at the peak; NULL: none */
+	uint64_t pool_bytes;
+	struct owner_shares pool;
+	bool rss_grew;
+	struct rss_course rss;
+	uint64_t arenas;  /* Python's, if what is in them was not recorded */
+	const char *kind; /* see verdict.h */
 };
 
 const char *when_it_ended(const struct profile_process *p)
@@ -185,6 +257,12 @@ const char *when_it_ended(const struct profile_process *p)
 static bool grows(const struct verdict *v)
 {
 	return v->growth.per_second > 0;
+}
+
+/* Whether it can be said that nothing grows: the resident set may grow by what was not recorded. */
+static bool nothing_grows(const struct verdict *v)
+{
+	return !grows(v) && !v->rss_grew && v->arenas <= v->process->peak_bytes;
 }
 
 /* Whether the sentence about what is left ends with the owner of most of it. */
@@ -248,6 +326,10 @@ static void words_outlook(struct words *w, const struct verdict *v)
 
 	if (grows(v))
 		words_growing(w, v);
+	if (!grows(v) && !nothing_grows(v) && strcmp(v->kind, "unclear") != 0) {
+		words_text(w, ".");
+		return;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(outlooks); i++)
 		if (strcmp(v->kind, outlooks[i][0]) == 0)
 			words_text(w, outlooks[i][1]);
@@ -331,9 +413,26 @@ static void words_rest(struct words *w, struct result *result, struct locations 
 	if (p->memory.has_parts && p->memory.untouched_bytes > p->memory.live_bytes / 2)
 		text_format(w, " {} of the live heap was never written to.",
 			    value_bytes(p->memory.untouched_bytes));
-	if (p->mmap_peak_bytes > p->peak_bytes)
+	if (v->pool_name) {
+		text_format(w, " Then {} held {}", value_text(v->pool_name),
+			    value_bytes(v->pool_bytes));
+		words_owner(w, " in ", &v->pool, v->pool_bytes);
+		words_text(w, ".");
+	} else if (v->arenas > p->peak_bytes) {
+		text_format(w,
+			    " Python's objects took up to {} more: record --python domains shows "
+			    "their lines.",
+			    value_bytes(v->arenas));
+	} else if (p->mmap_peak_bytes > p->peak_bytes) {
 		text_format(w, " It also mapped up to {} itself, more than its heap.",
 			    value_bytes(p->mmap_peak_bytes));
+	}
+	if (v->rss_grew && !grows(v))
+		text_format(w,
+			    " RSS grew until the end: {} in the first third of the run, {} in the "
+			    "second, {} in the last.",
+			    value_bytes(v->rss.most[0]), value_bytes(v->rss.most[1]),
+			    value_bytes(v->rss.most[2]));
 	words_names(w, result, locations, v);
 	if (coverage_is_low(&c))
 		text_format(w, " Only {} of its memory is in recorded blocks.",
@@ -361,6 +460,7 @@ static bool add_fields(struct result *result, const struct verdict *v)
 	const struct result_field fields[] = {
 		{ "kind", value_text(v->kind) },
 		{ "pid", value_id(v->process->pid) },
+		{ "nothing_grows", value_flag(nothing_grows(v)) },
 		{ "not_freed_owner", owner_value(&v->left) },
 		{ "not_freed_owner_bytes", owner_bytes(&v->left) },
 		{ "peak_owner", owner_value(&v->peak) },
@@ -389,11 +489,18 @@ bool verdict_describe(struct sentences *s, struct locations *locations,
 
 	if (p->calls == 0)
 		return true; /* a note says why */
-	if (!owner_shares_find(s->result, locations, p, offsetof(struct site_numbers, live_bytes),
-			       p->live_bytes, &v.left) ||
-	    !owner_shares_find(s->result, locations, p, offsetof(struct site_numbers, peak_bytes),
-			       p->peak_bytes, &v.peak))
+	const struct weighed_by left = { offsetof(struct site_numbers, live_bytes), NULL };
+	const struct weighed_by peak = { offsetof(struct site_numbers, peak_bytes), NULL };
+	const struct weighed_by in_pool = { peak.offset, largest_pool(p, &v.pool_bytes) };
+
+	if (!owner_shares_find(s->result, locations, p, left, p->live_bytes, &v.left) ||
+	    !owner_shares_find(s->result, locations, p, peak, p->peak_bytes, &v.peak) ||
+	    (in_pool.pool &&
+	     !owner_shares_find(s->result, locations, p, in_pool, v.pool_bytes, &v.pool)))
 		return false;
+	v.pool_name = in_pool.pool;
+	v.rss_grew = rss_grows(p, &v.rss);
+	v.arenas = unrecorded_python_arenas(p);
 	v.growing = v.growth.most ? stack_label(s->result, locations, p, v.growth.most->node) : "";
 	if (!v.growing)
 		return false;
@@ -407,5 +514,6 @@ bool verdict_describe(struct sentences *s, struct locations *locations,
 		describe_owners(s, "left by", &v.left, p->live_bytes, VARIANCE_LIVE_BYTES);
 	else
 		describe_owners(s, "held by", &v.peak, p->peak_bytes, VARIANCE_PEAK_BYTES);
+	describe_owners(s, "in pools", &v.pool, v.pool_bytes, VARIANCE_PEAK_BYTES);
 	return true;
 }

@@ -186,7 +186,7 @@ static enum trend_verdict verdict(const struct maker *m)
 	return m->verdicts[TREND_BOUNDED] ? TREND_BOUNDED : TREND_UNKNOWN;
 }
 
-/* "not enough data: 3 snapshots in the last two thirds, and a verdict needs 8; record for longer" */
+/* "not enough data: 3 snapshots in the last two thirds, and a verdict needs 8; record for longer ..." */
 static void words_unknown(struct words *w, const struct maker *m)
 {
 	words_text(w, "not enough data to tell what grows: ");
@@ -197,7 +197,7 @@ static void words_unknown(struct words *w, const struct maker *m)
 	words_count(w, m->time.moments, " snapshot", " snapshots");
 	words_text(w, arena_printf(&m->result->arena,
 				   " in the last two thirds, and a verdict needs %d; record for "
-				   "longer",
+				   "longer, or take more of them: record --every",
 				   TREND_MOMENTS));
 }
 

@@ -2,9 +2,11 @@
 """The verdict of planted programs and of healthy ones: each was written down before it was run."""
 
 import json
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -379,3 +381,33 @@ int main(void) { BODY; _exit(0); }
     )
     verdict = next(line for line in done.stdout.splitlines() if line.startswith("  verdict "))
     assert re.search(expected, verdict), verdict
+
+
+GROWING_CACHE = """
+import time
+cache = {}
+def remember(i):
+    cache[i] = ["a value", str(i), i * 1.5]
+for i in range(250_000):
+    remember(i)
+    if i % 2500 == 0:
+        time.sleep(0.015)
+"""
+
+
+@pytest.mark.parametrize("domains", [False, True])
+def test_a_python_cache_that_grows_is_not_called_bounded(heapgauge, clean_env, scratch, domains):
+    """A dictionary doubles in few steps, what is in it is in arenas, and the interpreter frees all of it at the end."""
+    (scratch / "grows.py").write_text(GROWING_CACHE)
+    options = ["--python", "domains"] if domains else []
+    argv = [heapgauge, "record", *options, "-o", scratch / "grows.hg", "--", pathlib.Path(sys.base_prefix) / "bin/python3", scratch / "grows.py"]
+    done = subprocess.run(argv, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == 0, done.stderr
+    verdict = next(line for line in done.stderr.splitlines() if line.startswith("  verdict"))
+    assert "nothing suggests" not in verdict and "nothing grows" not in verdict, verdict
+    assert "in remember (grows.py:5)" in verdict, verdict
+    if domains:
+        assert "Then python.object held" in verdict and "  in pools " in done.stderr, done.stderr
+    else:
+        assert "record --python domains shows their lines" in verdict, verdict
+    assert "RSS grew until the end: " in verdict or "it grew by " in verdict, verdict

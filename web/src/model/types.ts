@@ -217,6 +217,8 @@ export interface Process {
 export interface Verdict {
 	kind: 'growing' | 'unclear' | 'kept' | 'freed' | 'live';
 	pid: number;
+	/** False: something does, or it is not known. */
+	nothing_grows: boolean;
 	not_freed_owner: string | null;
 	not_freed_owner_bytes: number | null;
 	peak_owner: string | null;

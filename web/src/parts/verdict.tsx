@@ -35,9 +35,9 @@ function left(verdict: Verdict, process: Process): string {
 		case 'unclear':
 			return `${what}; the run was too short to tell whether it grows.`;
 		case 'kept':
-			return `${what}; nothing suggests that it grows.`;
+			return verdict.nothing_grows ? `${what}; nothing suggests that it grows.` : `${what}.`;
 		case 'live':
-			return `${what}; nothing grows.`;
+			return verdict.nothing_grows ? `${what}; nothing grows.` : `${what}.`;
 		default:
 			return `${what}.`;
 	}
