@@ -53,6 +53,8 @@ heapgauge: package-name-doesnt-match-sonames *
 heapgauge: link-to-shared-library-in-wrong-package *
 # The module of Python has the name of the package.
 heapgauge: repeated-path-segment heapgauge *
+# Reads the lists of installed files, to say which package brings the names that are missing; without them it says less.
+heapgauge: uses-dpkg-database-directly *
 ")
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 file(WRITE "${documents}/changelog"

@@ -243,6 +243,14 @@ PYTHON = [
 
 PROGRAMS = C + CXX + RUST + PYTHON
 
+STRIPPED = [
+    "/usr/bin/sort -o /dev/null {inputs}/table.txt",
+    "/usr/bin/find /usr/share -name table.txt",
+    "/usr/bin/dpkg-query -W",
+    "/usr/bin/git diff --no-index --stat {inputs}/table.txt {inputs}/changed.txt",
+    "/usr/bin/ninja -n -f {inputs}/build.ninja",
+]
+
 
 def shell(command, folder, env=None):
     """Runs a step of a build; its output is kept beside it."""
@@ -398,23 +406,34 @@ def words_of(program, folder, kept, scratch):
     return [re.sub(r"\{(\w+)\}", lambda found: str(places.get(found[1], found[0])), word) for word in shlex.split(program.run)]
 
 
+def verdict_of(summary):
+    return next(line.split(maxsplit=1)[1] for line in summary.splitlines() if line.startswith("  verdict "))
+
+
 def headline(program, folder, words, record, report, report_json):
     """Whether every owner that its verdict names is its own code, and the verdict."""
     run = record(words, cwd=folder, env=program.env)
     assert run.returncode == program.status, run.stderr
-    verdict = next(line for line in report(run.path).splitlines() if line.startswith("  verdict "))
+    verdict = verdict_of(report(run.path))
     owners = owners_of(verdict, report_json(run.path, "summary", "--names", "short"))
     frames = [frame for site in report_json(run.path, "sites")["sites"] for frame in site["stack"]]
-    return bool(owners) and all(is_own(program, owner, frames) for owner in owners), verdict.split(maxsplit=1)[1]
+    return bool(owners) and all(is_own(program, owner, frames) for owner in owners), verdict
 
 
 @pytest.fixture
-def misses(kept, heapgauge, record, clean_env, report_json, scratch):
-    """misses(programs): the names of those whose verdict names something else; prints every verdict."""
+def report(heapgauge, clean_env):
+    """report(path): the summary as text."""
 
-    def report(path):
+    def run(path):
         done = subprocess.run([heapgauge, "report", path], env=clean_env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS)
         return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def misses(kept, record, report, report_json, scratch):
+    """misses(programs): the names of those whose verdict names something else; prints every verdict."""
 
     def find(programs, installed=False):
         found = []
@@ -439,3 +458,17 @@ def test_the_verdict_names_own_code(misses):
 @pytest.mark.xfail(reason="sources of installed packages are nobody's own code: the verdict names the script or a dependency")
 def test_the_verdict_of_installed_programs(misses):
     assert not misses(RUST + PYTHON, installed=True)
+
+
+@pytest.mark.parametrize("command", STRIPPED)
+def test_a_stripped_program_says_what_brings_its_names(command, kept, record, report):
+    """As Debian ships it, without debug symbols: the verdict names the package that has them."""
+    words = command.format(inputs=kept / "inputs").split()
+    listed = subprocess.run(["dpkg", "-S", words[0]], capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip(f"{words[0]} is not of a Debian package")
+    package = listed.stdout.partition(":")[0]
+    run = record(words)
+    verdict = verdict_of(report(run.path))
+    print(verdict)
+    assert f"Names in {pathlib.Path(words[0]).name} are missing: install {package}-dbgsym" in verdict
