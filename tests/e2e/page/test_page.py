@@ -448,6 +448,13 @@ def test_a_flame_graph_that_is_zoomed_in_is_moved_by_dragging_and_by_keys(scene)
     assert "%" in seen["tip"] and re.search(r"\.c|\.so|sqlite3", seen["tip"])
 
 
+def test_a_narrow_page_draws_the_rows_that_are_seen_and_no_others(scene):
+    """All rows were in the document, which asked for more and more of them, and the source was below all functions."""
+    seen = scene("narrow")
+    assert all(0 < count < 100 for count in seen["lines"].values()), seen
+    assert seen["code"] < 844, seen
+
+
 def test_the_picture_of_the_peak_leads_with_own_code_and_opens_the_flame_graph(scene, report):
     """Its nodes are those of the tree, which leaves out what is before main."""
     icicle = scene("icicle")

@@ -97,6 +97,18 @@ export const DOINGS = {
     const said = (await texts(page, ".flame-scroll [role=status]"))[0].text;
     return { zoomed, out, whole, said };
   },
+  async narrow(page) {
+    const before = page.viewportSize();
+    await page.setViewportSize({ width: 390, height: 844 });
+    const lines = {};
+    for (const address of ["sites?cost=total", "sites?cost=total&by=function", "source"]) {
+      await show(page, address);
+      lines[address] = await page.locator("[role=grid] .line").count();
+    }
+    const code = await page.locator(".view.source").evaluate((view) => view.lastElementChild.getBoundingClientRect().top);
+    await page.setViewportSize(before);
+    return { lines, code };
+  },
   async flamePan(page) {
     await show(page, "flame?cost=total");
     const scroll = page.locator(".flame-scroll");

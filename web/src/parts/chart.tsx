@@ -60,12 +60,18 @@ function textOf(value: number, unit: ChartProps['unit']): string {
 /* Ticks that are round numbers in the unit: powers of two for bytes. */
 const BYTE_STEPS = Array.from({ length: 50 }, (_, i) => 2 ** i);
 
+/* 1, 2, 5 and their tens up to 20 s, which is how labels round; then minutes, hours and days. */
+const TIME_STEPS = [
+	...Array.from({ length: 11 }, (_, i) => [1, 2, 5].map((digit) => digit * 10 ** i)).flat().filter((step) => step <= 20e9),
+	...[30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 604800].map((seconds) => seconds * 1e9),
+];
+
 function axes(props: ChartProps): uPlot.Axis[] {
 	if (props.bare) return [{ show: false }, { show: false }];
 	const line = { stroke: colourOf('line'), width: 1 };
 	const common = { stroke: colourOf('soft'), grid: line, ticks: { ...line, size: 4 }, font: '11px system-ui, sans-serif' };
 	return [
-		{ ...common, size: 24, gap: 4, space: 80, values: (_, ticks) => ticks.map((at) => duration(at).replace('.0 ', ' ')) },
+		{ ...common, size: 24, gap: 4, space: 80, incrs: TIME_STEPS, values: (_, ticks) => ticks.map((at) => duration(at).replace('.0 ', ' ')) },
 		{
 			...common,
 			size: 72,

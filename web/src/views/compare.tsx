@@ -121,8 +121,9 @@ function ChangeVerdict({ data }: { data: ChangesResult }) {
 	const measure = (name: string) => data.changes.find((row) => row.measure === name);
 	const verdict = data.verdict;
 	if (!verdict) return null;
+	const rises = ['peak', 'leaked'].map((name) => measure(name)).filter((row) => row && row.change > 0 && !row.within_spread && !row.within_noise);
 	return (
-		<p class="verdict change">
+		<p class={`verdict ${rises.length ? 'unclear' : 'freed'}`}>
 			{changeWords('Peak', measure('peak'), verdict.peak_owner, verdict.peak_owner_change)}
 			{changeWords('Not freed', measure('leaked'), verdict.not_freed_owner, verdict.not_freed_owner_change)}
 		</p>

@@ -55,7 +55,8 @@ interface Shown {
 	rows: readonly SiteRow[];
 	columns: readonly Column<SiteRow>[];
 	/** Number of rows in all. */
-	total: number;
+	/** Undefined: the answer was cut, and does not say where. */
+	total: number | undefined;
 }
 
 /** One of three tables with the same kind of rows: sites, groups of them, or changes. */
@@ -69,7 +70,7 @@ function shownOf(data: unknown, axis: string, whole: number | undefined, courses
 			stack: stack.stack,
 			frames: result.frames,
 		}));
-		return { rows, columns: changedColumns(asked, result), total: rows.length };
+		return { rows, columns: changedColumns(asked, result), total: STEPS.includes(String(rows.length)) ? undefined : rows.length };
 	}
 	if (axis === 'site') {
 		const result = data as SitesResult;
@@ -85,7 +86,8 @@ function shownOf(data: unknown, axis: string, whole: number | undefined, courses
 	const result = data as GroupsResult;
 	const list = (result[axisOf(axis).rows] ?? []) as Record<string, unknown>[];
 	const rows = list.map((group): SiteRow => ({ id: String(group[axis]), values: group }));
-	return { rows, columns: groupColumns(asked, axisOf(axis), result, comparing.value), total: rows.length };
+	const cut = STEPS.includes(String(rows.length));
+	return { rows, columns: groupColumns(asked, axisOf(axis), result, comparing.value), total: cut ? undefined : rows.length };
 }
 
 /** Histories of the heaviest rows; more of them would delay every result. */
@@ -148,7 +150,7 @@ export function SitesView() {
 				<Failed answer={answer} />
 			</div>
 		);
-	const all = !shown || rows.length >= shown.total;
+	const all = !shown || (shown.total !== undefined && rows.length >= shown.total);
 	const sortedByAll = orderedState(axis) !== state.value;
 	return (
 		<div class="view fixed">
@@ -172,7 +174,7 @@ export function SitesView() {
 					{shown &&
 						(all
 							? `${count(rows.length)} rows`
-							: `${count(rows.length)} of ${count(shown.total)}, the heaviest${value('sort') && !sortedByAll ? '; sorted among these' : ''}`)}
+							: `${count(rows.length)}${shown.total === undefined ? ' and more' : ` of ${count(shown.total)}`}, the heaviest${value('sort') && !sortedByAll ? '; sorted among these' : ''}`)}
 				</span>
 				<span class="grow" />
 				{shown && <ColumnPick columns={shown.columns} shown={columns.map((column) => column.key)} />}
@@ -185,7 +187,7 @@ export function SitesView() {
 						label="Sites"
 						columns={columns}
 						rows={rows}
-						total={shown.total}
+						{...(shown.total === undefined ? {} : { total: shown.total })}
 						sorting={sorting}
 						onSort={(by) => note({ sort: by.down ? `-${by.key}` : by.key })}
 						chosen={chosen}
