@@ -142,8 +142,7 @@ static int accept(struct options *o, size_t index, const char *text, const char 
 	case COMMON_HELP:
 		return on ? OPTIONS_HELP : OPTIONS_END;
 	case COMMON_COLOR:
-		ASSERT(text); /* it has an argument */
-		for (size_t i = 0; when_names[i]; i++)
+		for (size_t i = 0; text && when_names[i]; i++)
 			if (strcmp(text, when_names[i]) == 0)
 				o->common.color = (enum option_when)i;
 		break;
