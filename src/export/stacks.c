@@ -154,6 +154,27 @@ void write_valgrind_frame(FILE *out, const struct location *location, const char
 	fputc(')', out);
 }
 
+/* In any process: equal paths are the same file. */
+static struct span build_id_of(const struct profile *profile, const char *path)
+{
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		for (size_t j = 1; j < p->module_count; j++)
+			if (p->modules[j].build_id.size && strcmp(p->modules[j].path, path) == 0)
+				return p->modules[j].build_id;
+	}
+	return (struct span){ 0 };
+}
+
+void buffer_build_id(struct buffer *out, const struct profile *profile, const char *path)
+{
+	struct span id = build_id_of(profile, path);
+
+	for (size_t i = 0; i < id.size; i++)
+		buffer_printf(out, "%02x", id.data[i]);
+}
+
 bool is_estimated(const struct export_input *in)
 {
 	return in->selection->sum.variance.samples > 0;

@@ -69,6 +69,9 @@ int64_t whole_variance(double variance);
 /* "0x401136: main (main.c:12)", as in massif and DHAT; characters of `bad` become quotes. */
 void write_valgrind_frame(FILE *out, const struct location *location, const char *bad);
 
+/* Appends the build-id of the module with that path, in hex; nothing if it is unknown. */
+void buffer_build_id(struct buffer *out, const struct profile *profile, const char *path);
+
 int no_memory(struct error *error); /* sets "out of memory" and returns -1 */
 /* For formats that require the peak: -1 with the error set if it is unknown for the selected threads. */
 int export_wants_peak(const struct export_input *in, struct error *error);

@@ -10,17 +10,17 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/compiler.h"
 #include "serve/http.h"
 #include "util/cleanup.h"
+#include "util/gzip.h"
 
 const char reply_json[] = "application/json";
 const char reply_page[] = "text/html; charset=utf-8";
 const char reply_text[] = "text/plain; charset=utf-8";
 
-enum { PACK_FROM_BYTES = 16 * 1024, PACK_LEVEL = 1, GZIP_WINDOW = 15 + 16 };
+enum { PACK_FROM_BYTES = 16 * 1024 };
 
 static const char *const harmless_headers[][2] = {
 	{ "Cache-Control", "no-store" },
@@ -95,41 +95,13 @@ bool reply_header(struct reply *reply, const char *name, const char *value)
 	return http.MHD_add_response_header(reply->plain, name, value) == MHD_YES;
 }
 
-/* Returns false if out of memory. */
-static bool pack(struct span body, struct buffer *out)
-{
-	z_stream stream = { 0 };
-
-	if (deflateInit2(&stream, PACK_LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
-	    Z_OK)
-		return false;
-	int status = Z_OK;
-
-	stream.next_in = (uint8_t *)(uintptr_t)body.data;
-	while (status == Z_OK) {
-		size_t fed = (size_t)(stream.next_in - body.data);
-		uint8_t *room = buffer_reserve(out, PACK_FROM_BYTES);
-
-		if (!room)
-			break;
-		/* zlib's counts have 32 bits; a body may be larger. */
-		stream.avail_in = (uInt)MIN(body.size - fed, (size_t)1 << 30);
-		stream.next_out = room;
-		stream.avail_out = PACK_FROM_BYTES;
-		status = deflate(&stream,
-				 fed + stream.avail_in == body.size ? Z_FINISH : Z_NO_FLUSH);
-		out->size += PACK_FROM_BYTES - stream.avail_out;
-	}
-	deflateEnd(&stream);
-	return status == Z_STREAM_END;
-}
-
 static void make_packed(struct reply *reply)
 {
 	AUTO(buffer_release) struct buffer packed = BUFFER_INIT;
 	size_t bytes;
 
-	if (reply->packed || reply->body.size < PACK_FROM_BYTES || !pack(reply->body, &packed))
+	if (reply->packed || reply->body.size < PACK_FROM_BYTES ||
+	    !gzip_append(&packed, reply->body, GZIP_FASTEST))
 		return;
 	bytes = packed.size;
 	reply->packed = response_of(&packed, reply->type, reply->policy);

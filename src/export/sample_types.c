@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sample types of heap profiles: see sample_types.h. No state. */
+#include "export/sample_types.h"
+
+#include <math.h>
+
+#include "base/compiler.h"
+#include "export/stacks.h"
+
+/* Present in every profile; the selected cost is added if it is none of them. */
+static const struct {
+	const char *name, *variance;
+	enum cost_id cost;
+} usual[] = {
+	{ "alloc_objects", "alloc_objects_variance", COST_CALLS },
+	{ "alloc_space", "alloc_space_variance", COST_TOTAL },
+	{ "inuse_objects", "inuse_objects_variance", COST_BLOCKS },
+	{ "inuse_space", "inuse_space_variance", COST_LIVE },
+};
+_Static_assert(SAMPLE_TYPES_MAX == 2 * (ARRAY_SIZE(usual) + 1), "room for the variances");
+
+struct sample_types sample_types_of(const struct export_input *in)
+{
+	enum cost_id cost = in->selection->cost;
+	struct sample_types types = { .count = ARRAY_SIZE(usual), .selected = ARRAY_SIZE(usual) };
+
+	for (size_t i = 0; i < ARRAY_SIZE(usual); i++) {
+		types.at[i] = (struct sample_type){ usual[i].name, cost_unit_word(usual[i].cost),
+						    usual[i].cost, false };
+		if (usual[i].cost == cost)
+			types.selected = i;
+	}
+	if (types.selected == types.count)
+		types.at[types.count++] = (struct sample_type){ cost_rows[cost].key,
+								cost_unit_word(cost), cost, false };
+	if (!is_estimated(in))
+		return types;
+	for (size_t i = 0, count = types.count; i < count; i++)
+		types.at[types.count++] =
+			(struct sample_type){ i < ARRAY_SIZE(usual) ? usual[i].variance
+								    : "variance",
+					      "variance", types.at[i].cost, true };
+	return types;
+}
+
+int64_t sample_value(const struct export_input *in, const struct sample_type *type,
+		     const struct entry *e)
+{
+	uint64_t duration_ns = in->selection->duration_ns;
+
+	if (type->is_variance)
+		return whole_variance(fabs(cost_variance(type->cost, &e->m, duration_ns)));
+	return cost_of(type->cost, &e->m, duration_ns);
+}
+
+uint64_t sampling_period(const struct profile *profile)
+{
+	uint64_t period = 1;
+
+	for (size_t i = 0; i < profile->process_count; i++)
+		period = MAX(period, profile->processes[i].interval);
+	return period;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gzip in memory, with zlib. No state. */
+#include "util/gzip.h"
+
+#include <zlib.h>
+
+enum { GZIP_WINDOW = 15 + 16, MEMORY_LEVEL = 8, STEP_BYTES = 16 * 1024 };
+
+bool gzip_append(struct buffer *out, struct span bytes, enum gzip_level level)
+{
+	z_stream stream = { 0 };
+
+	if (deflateInit2(&stream, (int)level, Z_DEFLATED, GZIP_WINDOW, MEMORY_LEVEL,
+			 Z_DEFAULT_STRATEGY) != Z_OK)
+		return false;
+	size_t given = 0;
+	int status = Z_OK;
+
+	stream.next_in = (Bytef *)(uintptr_t)bytes.data;
+	while (status == Z_OK) {
+		uint8_t *room = buffer_reserve(out, STEP_BYTES);
+
+		if (!room)
+			break;
+		if (stream.avail_in == 0) {
+			/* zlib's counts have 32 bits; the input may be larger. */
+			stream.avail_in = (uInt)MIN(bytes.size - given, (size_t)1 << 30);
+			given += stream.avail_in;
+		}
+		stream.next_out = room;
+		stream.avail_out = STEP_BYTES;
+		status = deflate(&stream, given == bytes.size ? Z_FINISH : Z_NO_FLUSH);
+		out->size += STEP_BYTES - stream.avail_out;
+	}
+	deflateEnd(&stream);
+	return status == Z_STREAM_END;
+}

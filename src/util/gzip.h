@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef UTIL_GZIP_H
+#define UTIL_GZIP_H
+
+#include <stdbool.h>
+
+#include "base/span.h"
+#include "util/buffer.h"
+
+enum gzip_level { GZIP_FASTEST = 1, GZIP_USUAL = 6 };
+
+/* Appends the bytes, compressed, as a complete gzip file. Returns false if out of memory. */
+bool gzip_append(struct buffer *out, struct span bytes, enum gzip_level level);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links: util base */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "util/gzip.h"
+
+static void check_round_trip(size_t size, enum gzip_level level)
+{
+	enum { GZIP_WINDOW = 15 + 16 };
+	uint8_t *plain = malloc(size + 1), *again = malloc(size + 1);
+	struct buffer packed = BUFFER_INIT;
+	z_stream z = { 0 };
+	uint32_t state = 1;
+
+	assert_non_null(plain);
+	assert_non_null(again);
+	for (size_t i = 0; i < size; i++)
+		plain[i] = (uint8_t)((state = state * 1664525 + 1013904223) >> 24);
+	buffer_text(&packed, "before");
+	assert_true(gzip_append(&packed, span_of(plain, size), level));
+	assert_memory_equal(packed.data, "before", 6);
+	assert_int_equal(inflateInit2(&z, GZIP_WINDOW), Z_OK);
+	z.next_in = packed.data + 6;
+	z.avail_in = (uInt)(packed.size - 6);
+	z.next_out = again;
+	z.avail_out = (uInt)size + 1;
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	assert_int_equal(z.total_out, size);
+	assert_int_equal(z.avail_in, 0);
+	assert_memory_equal(again, plain, size);
+	inflateEnd(&z);
+	buffer_release(&packed);
+	free(plain);
+	free(again);
+}
+
+static void what_was_compressed_is_what_comes_out(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 1000, 16 * 1024, 16 * 1024 + 1, 1 << 20 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		check_round_trip(sizes[i], GZIP_FASTEST);
+		check_round_trip(sizes[i], GZIP_USUAL);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_compressed_is_what_comes_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
