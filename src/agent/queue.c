@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ struct item {
 	uint64_t sequence; /* 0: pending */
 	uint64_t serial, at_ns, bytes;
 	char key[QUEUE_KEY_MAX + 1];
-	bool taken, gone; /* gone: removed at the next compact() */
+	bool taken, gone;   /* gone: removed at the next compact() */
+	unsigned postponed; /* how often; since queue_open */
 };
 
 struct items {
@@ -489,15 +491,20 @@ void queue_batch_release(struct queue_batch *batch)
 	vector_release(&batch->sequences);
 }
 
-/* Marks the oldest items as taken and copies them to `taken`. */
+/* Marks the oldest of the items that were postponed least as taken, and copies them to `taken`. */
 static void mark_taken(struct queue *q, size_t max_bytes, size_t max_items, struct items *taken)
 {
+	unsigned least = UINT_MAX;
 	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < q->items.all.count; i++)
+		if (!q->items.all.at[i].taken)
+			least = MIN(least, q->items.all.at[i].postponed);
 
 	for (size_t i = 0; i < q->items.all.count && taken->all.count < max_items; i++) {
 		struct item *item = &q->items.all.at[i];
 
-		if (item->taken)
+		if (item->taken || item->postponed > least)
 			continue;
 		bytes = saturating_add(bytes, item->bytes);
 		if ((taken->all.count && bytes > max_bytes) || !vector_push(&taken->all, *item))
@@ -585,17 +592,23 @@ bool queue_take(struct queue *q, uint64_t now_ns, size_t max_bytes, size_t max_i
 	return batch->sequences.count > 0;
 }
 
-static void give_back(struct queue *q, struct queue_batch *batch, bool is_done)
+enum fate { FATE_DONE, FATE_KEPT, FATE_POSTPONED };
+
+/* The caller holds the lock. */
+static void give_back(struct queue *q, struct queue_batch *batch, enum fate fate)
 {
 	for (size_t i = 0; i < batch->sequences.count; i++) {
 		struct item *item = find_item(q, batch->sequences.at[i]);
 
-		if (item && is_done)
+		if (!item)
+			continue;
+		if (fate == FATE_DONE)
 			remove_item(q, item);
-		else if (item)
-			item->taken = false;
+		item->postponed += fate == FATE_POSTPONED;
+		item->taken = false;
 	}
 	compact(q);
+	make_room(q, q->pending_bytes);
 	buffer_clear(&batch->bytes);
 	batch->sequences.count = 0;
 }
@@ -603,7 +616,7 @@ static void give_back(struct queue *q, struct queue_batch *batch, bool is_done)
 void queue_done(struct queue *q, struct queue_batch *batch)
 {
 	pthread_mutex_lock(&q->lock);
-	give_back(q, batch, true);
+	give_back(q, batch, FATE_DONE);
 	pthread_mutex_unlock(&q->lock);
 }
 
@@ -611,15 +624,21 @@ void queue_refused(struct queue *q, struct queue_batch *batch)
 {
 	pthread_mutex_lock(&q->lock);
 	q->dropped[QUEUE_DROP_REFUSED] += batch->sequences.count;
-	give_back(q, batch, true);
+	give_back(q, batch, FATE_DONE);
 	pthread_mutex_unlock(&q->lock);
 }
 
 void queue_keep(struct queue *q, struct queue_batch *batch)
 {
 	pthread_mutex_lock(&q->lock);
-	give_back(q, batch, false);
-	make_room(q, q->pending_bytes);
+	give_back(q, batch, FATE_KEPT);
+	pthread_mutex_unlock(&q->lock);
+}
+
+void queue_postpone(struct queue *q, struct queue_batch *batch)
+{
+	pthread_mutex_lock(&q->lock);
+	give_back(q, batch, FATE_POSTPONED);
 	pthread_mutex_unlock(&q->lock);
 }
 

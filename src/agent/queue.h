@@ -93,8 +93,8 @@ void queue_batch_release(struct queue_batch *batch);
 
 /*
  * Fills the batch (emptied first) with the oldest items that are in no other batch, at least one, up to both maxima; deletes those
- * that have become too old. Items of a batch are never dropped: give each back by queue_done, queue_refused or queue_keep. Returns
- * false if there is none, or if out of memory.
+ * that have become too old. Items of a batch are never dropped: give each back by queue_done, queue_refused, queue_keep or
+ * queue_postpone. Returns false if there is none, or if out of memory.
  */
 bool queue_take(struct queue *queue, uint64_t now_ns, size_t max_bytes, size_t max_items,
 		struct queue_batch *batch);
@@ -104,6 +104,8 @@ void queue_done(struct queue *queue, struct queue_batch *batch);
 void queue_refused(struct queue *queue, struct queue_batch *batch);
 /* Not delivered: they are again the oldest. */
 void queue_keep(struct queue *queue, struct queue_batch *batch);
+/* The same, but others are taken first, until those have been postponed as often: the failure may be due to these items. */
+void queue_postpone(struct queue *queue, struct queue_batch *batch);
 
 struct queue_counters queue_counters(struct queue *queue);
 

@@ -123,6 +123,28 @@ static void a_kept_batch_is_taken_again_and_never_by_two(void **state)
 	queue_close(q);
 }
 
+static void a_postponed_item_is_passed_over_but_not_forgotten(void **state)
+{
+	AUTO(queue_batch_release) struct queue_batch batch = { 0 };
+	struct queue *q = opened(1000);
+
+	(void)state;
+	add(q, 1, 1, "a");
+	add(q, 2, 1, "b");
+	assert_true(queue_take(q, 1, SIZE_MAX, 1, &batch));
+	queue_postpone(q, &batch);
+	check_all(q, 1, "b");
+	add(q, 3, 1, "c");
+	check_all(q, 1, "c");
+	assert_true(take(q, 1, SIZE_MAX, &batch));
+	assert_string_equal(buffer_string(&batch.bytes), "a");
+	queue_postpone(q, &batch);
+	queue_close(q);
+	q = opened(1000);
+	check_all(q, 1, "a");
+	queue_close(q);
+}
+
 static void refused_items_are_deleted_and_counted(void **state)
 {
 	AUTO(queue_batch_release) struct queue_batch batch = { 0 };
@@ -594,6 +616,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_oldest_items_are_taken_first_up_to_the_maximum),
 		TEST(a_kept_batch_is_taken_again_and_never_by_two),
+		TEST(a_postponed_item_is_passed_over_but_not_forgotten),
 		TEST(refused_items_are_deleted_and_counted),
 		TEST(items_keep_their_order_when_opened_again),
 		TEST(over_the_maximum_the_oldest_are_dropped),
