@@ -28,7 +28,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 # `view` loads it when it begins (src/serve/http.h), so dpkg-shlibdeps does not see it. Debian 13 has renamed it.
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libmicrohttpd12t64 | libmicrohttpd12")
-# The agent loads libcurl when it pushes (src/agent/http_client.h).
+# The agent loads libcurl when it pushes (src/agent/push/http_client.h).
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "less, libcurl4t64 | libcurl4")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${CMAKE_SOURCE_DIR}/cmake/package/triggers")

@@ -30,6 +30,7 @@ const struct command *const commands[] = {
 	&command_merge,
 	&command_bundle,
 	&command_export,
+	&command_agent,
 	&command_doctor,
 	&command_help,
 	&command_version,

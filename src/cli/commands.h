@@ -71,6 +71,7 @@ extern const struct command command_check;
 extern const struct command command_merge;
 extern const struct command command_bundle;
 extern const struct command command_export;
+extern const struct command command_agent;
 extern const struct command command_doctor;
 extern const struct command command_generate;
 extern const struct command command_help;

@@ -11,11 +11,24 @@
 #include "model/profile.h"
 #include "util/error.h"
 
+/* For a store that gets a profile once per interval: what pprof has beside the numbers. */
+struct export_label {
+	const char *key, *value;
+};
+struct export_interval {
+	uint64_t at_real_ns, duration_ns;
+	const struct export_label *labels; /* of every sample */
+	size_t label_count;
+	bool only_usual_types; /* no variances */
+	const char *comment;   /* NULL: none */
+};
+
 struct export_input {
 	const struct profile *profile;
 	struct locations *locations;
 	const struct query *query;
-	const struct selection *selection; /* with filters and moment applied */
+	const struct selection *selection;	/* with filters and moment applied */
+	const struct export_interval *interval; /* NULL: the whole recording */
 };
 
 /* Writes to `out`; the caller checks for write errors (ferror). 0, or -1 with the error set. */

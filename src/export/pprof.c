@@ -137,6 +137,8 @@ static void put_sample(struct writer *w, const struct entry *e)
 	protobuf_end(w->out, values);
 	if (w->in->profile->process_count > 1)
 		put_label(w, "pid", NULL, e->process->pid);
+	for (size_t i = 0; w->in->interval && i < w->in->interval->label_count; i++)
+		put_label(w, w->in->interval->labels[i].key, w->in->interval->labels[i].value, 0);
 	if (!tag_id_is_none(e->site->tag))
 		put_tag(w, e);
 	protobuf_end(w->out, sample);
@@ -240,6 +242,7 @@ static void put_types(struct writer *w)
 static void put_all(struct writer *w)
 {
 	const struct profile *profile = w->in->profile;
+	const struct export_interval *interval = w->in->interval;
 
 	put_types(w);
 	for (size_t i = 0; i < w->in->selection->count && !w->failed; i++)
@@ -247,8 +250,10 @@ static void put_all(struct writer *w)
 	put_locations(w);
 	put_functions(w);
 	put_mappings(w);
-	protobuf_number(w->out, PROFILE_TIME_NANOS, profile->started_real_ns);
-	protobuf_number(w->out, PROFILE_DURATION_NANOS, profile->duration_ns);
+	protobuf_number(w->out, PROFILE_TIME_NANOS,
+			interval ? interval->at_real_ns : profile->started_real_ns);
+	protobuf_number(w->out, PROFILE_DURATION_NANOS,
+			interval ? interval->duration_ns : profile->duration_ns);
 	put_value_type(w, PROFILE_PERIOD_TYPE, "space", "bytes");
 	protobuf_number(w->out, PROFILE_PERIOD, sampling_period(profile));
 	protobuf_number(w->out, PROFILE_COMMENT, text_id(w, profile->command));
@@ -256,6 +261,8 @@ static void put_all(struct writer *w)
 	if (is_estimated(w->in))
 		protobuf_number(w->out, PROFILE_COMMENT,
 				text_id(w, estimate_words(w->in).text + 1));
+	if (interval && interval->comment)
+		protobuf_number(w->out, PROFILE_COMMENT, text_id(w, interval->comment));
 	protobuf_number(w->out, PROFILE_DEFAULT_SAMPLE_TYPE,
 			text_id(w, w->types.at[w->types.selected].name));
 	buffer_append(w->out, w->strings.bytes.data, w->strings.bytes.size);

@@ -33,7 +33,7 @@ struct sample_types sample_types_of(const struct export_input *in)
 	if (types.selected == types.count)
 		types.at[types.count++] = (struct sample_type){ cost_rows[cost].key,
 								cost_unit_word(cost), cost, false };
-	if (!is_estimated(in))
+	if (!is_estimated(in) || (in->interval && in->interval->only_usual_types))
 		return types;
 	for (size_t i = 0, count = types.count; i < count; i++)
 		types.at[types.count++] =

@@ -19,6 +19,9 @@
 const char reply_json[] = "application/json";
 const char reply_page[] = "text/html; charset=utf-8";
 const char reply_text[] = "text/plain; charset=utf-8";
+const char reply_pprof[] = "application/octet-stream"; /* gzipped already */
+const char reply_metrics[] = "text/plain; version=0.0.4; charset=utf-8";
+const char reply_openmetrics[] = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 enum { PACK_FROM_BYTES = 16 * 1024 };
 
@@ -100,7 +103,7 @@ static void make_packed(struct reply *reply)
 	AUTO(buffer_release) struct buffer packed = BUFFER_INIT;
 	size_t bytes;
 
-	if (reply->packed || reply->body.size < PACK_FROM_BYTES ||
+	if (reply->packed || reply->type == reply_pprof || reply->body.size < PACK_FROM_BYTES ||
 	    !gzip_append(&packed, reply->body, GZIP_FASTEST))
 		return;
 	bytes = packed.size;

@@ -19,7 +19,8 @@ struct reply {
 	char *policy;	  /* the Content-Security-Policy of the page */
 };
 
-extern const char reply_json[], reply_page[], reply_text[];
+extern const char reply_json[], reply_page[], reply_text[], reply_pprof[], reply_metrics[],
+	reply_openmetrics[];
 
 /* Takes ownership of the body. Only a page needs a nonce. Returns false, with nothing made, if out of memory. */
 bool reply_make(struct reply *reply, unsigned status, const char *type, const char *nonce,

@@ -18,6 +18,7 @@
 #include "serve/http.h"
 #include "serve/response_cache.h"
 #include "serve/listen.h"
+#include "serve/peer.h"
 #include "serve/reply.h"
 #include "serve/unauthenticated.h"
 #include "util/cleanup.h"
@@ -42,6 +43,8 @@ struct server {
 	pthread_mutex_t handling; /* held while the handler runs */
 	struct response_cache kept;
 	struct unauthenticated unauthenticated;
+	bool is_api;
+	const char *public_path;
 	uint16_t port;
 	enum listen_reach reach;
 	char *host, *socket_path;
@@ -58,7 +61,7 @@ void serve_refuse(struct serve_answer *answer, unsigned status, const char *form
 	vsnprintf(reason.message, sizeof reason.message, format, args);
 	va_end(args);
 	answer->status = status;
-	answer->is_page = false;
+	answer->type = NULL;
 	answer->keep = false;
 	buffer_clear(&answer->body);
 	json_object(&j);
@@ -180,7 +183,7 @@ static enum MHD_Result ask_handler(struct server *server, struct MHD_Connection 
 	struct reply reply;
 
 	server->handler(server->context, request, &answer);
-	if (!reply_make(&reply, answer.status, answer.is_page ? reply_page : reply_json,
+	if (!reply_make(&reply, answer.status, answer.type ? answer.type : reply_json,
 			request->nonce, &answer.body))
 		return refuse(connection, request->path, MHD_HTTP_INTERNAL_SERVER_ERROR,
 			      "out of memory");
@@ -200,6 +203,8 @@ static enum MHD_Result answer_question(struct server *server, struct MHD_Connect
 	const char *accepts = header(connection, "Accept-Encoding");
 	enum MHD_Result result = MHD_NO;
 
+	if (server->is_api)
+		return ask_handler(server, connection, request, question);
 	if (!question || response_cache_send(&server->kept, question, connection, accepts, &result))
 		return result;
 	pthread_mutex_lock(&server->handling);
@@ -209,9 +214,37 @@ static enum MHD_Result answer_question(struct server *server, struct MHD_Connect
 	return result;
 }
 
+/* Whether the client runs as this user or root, on this machine. */
+static bool is_own_user(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		http.MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	uid_t uid;
+
+	return info && peer_user(info->connect_fd, &uid) && (uid == 0 || uid == geteuid());
+}
+
+static enum guard_verdict check_api(struct server *server, struct MHD_Connection *connection,
+				    const char *path)
+{
+	if (server->public_path && strcmp(path, server->public_path) == 0)
+		return GUARD_PASS;
+	return guard_check_api(&server->guard,
+			       &(struct guard_request){
+				       .path = path,
+				       .host = header(connection, "Host"),
+				       .origin = header(connection, "Origin"),
+				       .fetch_site = header(connection, "Sec-Fetch-Site"),
+				       .authorization = header(connection, "Authorization"),
+				       .own_user = is_own_user(connection),
+			       });
+}
+
 static enum guard_verdict check(struct server *server, struct MHD_Connection *connection,
 				const char *path)
 {
+	if (server->is_api)
+		return check_api(server, connection, path);
 	return guard_check(&server->guard,
 			   &(struct guard_request){
 				   .path = path,
@@ -252,6 +285,7 @@ static enum MHD_Result answer_get(struct server *server, struct MHD_Connection *
 				  const char *path, const param_vector *params)
 {
 	char nonce[GUARD_SECRET_BYTES];
+	const char *accept = header(connection, "Accept");
 
 	switch (check(server, connection, path)) {
 	case GUARD_ENTER:
@@ -259,21 +293,28 @@ static enum MHD_Result answer_get(struct server *server, struct MHD_Connection *
 		return let_in(server, connection, params);
 	case GUARD_NO_COOKIE:
 		return refuse(
-			connection, path, MHD_HTTP_FORBIDDEN,
-			"Not authorized: open the whole URL that 'heapgauge view' printed, with "
-			"its token.");
+			connection, path,
+			server->is_api ? MHD_HTTP_UNAUTHORIZED : MHD_HTTP_FORBIDDEN,
+			server->is_api
+				? "Not authorized: send 'Authorization: Bearer TOKEN' with the token of the "
+				  "agent's token-file, or ask as its user or root on its machine."
+				: "Not authorized: open the whole URL that 'heapgauge view' printed, with "
+				  "its token.");
 	case GUARD_CROSS_SITE:
 		return refuse(
 			connection, path, MHD_HTTP_FORBIDDEN,
-			"Request refused, wrong Host or Origin: open the URL that 'heapgauge view' "
-			"printed.");
+			server->is_api
+				? "Request refused, wrong Host, or from a web page: send the agent's token."
+				: "Request refused, wrong Host or Origin: open the URL that 'heapgauge view' "
+				  "printed.");
 	case GUARD_PASS:
 		welcome(server, connection);
 	}
 	if (!guard_secret(nonce))
 		return MHD_NO;
 	return answer_question(server, connection,
-			       &(struct serve_request){ path, params->at, params->count, nonce });
+			       &(struct serve_request){ path, params->at, params->count, nonce,
+							accept ? accept : "" });
 }
 
 static enum MHD_Result take_request(void *context, struct MHD_Connection *connection,
@@ -361,6 +402,8 @@ struct server *serve_start(const struct serve_options *options, struct error *er
 	}
 	server->handler = options->handler;
 	server->context = options->context;
+	server->is_api = options->is_api;
+	server->public_path = options->public_path;
 	pthread_mutex_init(&server->handling, NULL);
 	response_cache_init(&server->kept, RESPONSE_CACHE_BYTES);
 	unauthenticated_init(&server->unauthenticated, UNAUTHENTICATED_MAX);
@@ -370,6 +413,7 @@ struct server *serve_start(const struct serve_options *options, struct error *er
 		close(fd);
 		fd = error_set(error, "cannot generate a token: no random numbers");
 	}
+	server->guard.bearer = options->bearer;
 	if (fd >= 0) {
 		server->url = url_of(server, server->guard.token);
 		server->url_once = url_of(server, server->guard.once);

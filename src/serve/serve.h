@@ -25,17 +25,18 @@ struct serve_request {
 	const char *path;
 	const struct serve_param *params; /* in the order of the URL */
 	size_t param_count;
-	const char *nonce; /* only scripts and styles with this nonce may run */
+	const char *nonce;  /* only scripts and styles with this nonce may run */
+	const char *accept; /* the Accept header; never NULL */
 };
 
 struct serve_answer {
-	unsigned status; /* 200 by default */
-	bool is_page;	 /* HTML; else JSON */
-	bool keep;	 /* cacheable: the same request always gets this response */
+	unsigned status;  /* 200 by default */
+	const char *type; /* of the body, one of those in reply.h; NULL: JSON */
+	bool keep;	  /* cacheable: the same request always gets this response */
 	struct buffer body;
 };
 
-/* Called on any thread, one call at a time. */
+/* Called on any thread; one call at a time, unless the server is an API. */
 typedef void serve_handler(void *context, const struct serve_request *request,
 			   struct serve_answer *answer);
 
@@ -47,6 +48,9 @@ struct serve_options {
 	const char *host;	 /* an address or a name; NULL: 127.0.0.1 */
 	uint16_t port;		 /* 0: a free one */
 	const char *socket_path; /* a Unix socket instead; NULL: none */
+	bool is_api;	    /* for programs: a token of the user's instead of a cookie: guard.h */
+	const char *bearer; /* that token; NULL: none, only this user and root may ask */
+	const char *public_path; /* that anybody may ask; NULL: none */
 	serve_handler *handler;
 	void *context;
 };

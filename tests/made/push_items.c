@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/pyroscope.h"
-#include "agent/queue.h"
-#include "agent/sender.h"
+#include "agent/push/pyroscope.h"
+#include "agent/push/queue.h"
+#include "agent/push/sender.h"
 #include "base/compiler.h"
 #include "util/buffer.h"
 #include "util/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: agent export util base */
 /* The options of the HTTP client, and answers that no proper server gives. What one gives is in tests/e2e/agent. */
-#include "agent/http_client.h"
+#include "agent/push/http_client.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>

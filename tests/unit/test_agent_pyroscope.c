@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: agent export util base */
 /* Requests of the push API, decoded again by a reader of protobuf that knows no schema. The real schema reads them in tests/e2e/agent. */
-#include "agent/pyroscope.h"
+#include "agent/push/pyroscope.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: agent util base */
 /* The queue on disk: its order and bounds, what is left after a crash, and a disk that is full. */
-#include "agent/queue.h"
+#include "agent/push/queue.h"
 
 #include <dirent.h>
 #include <fcntl.h>

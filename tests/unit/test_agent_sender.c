@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: agent export util base */
 /* What the sender does after each answer. It sends to a real server in tests/e2e/agent. */
-#include "agent/sender.h"
+#include "agent/push/sender.h"
 
 #include <string.h>
 

@@ -190,8 +190,10 @@ static int export_profile(const struct export_command *c, const struct profile *
 							  .at = MOMENT_END,
 							  .kinds = c->exporter->kinds },
 				  error) == 0) {
-		const struct export_input input = { profile, locations, &c->asked.query,
-						    &selection };
+		const struct export_input input = { .profile = profile,
+						    .locations = locations,
+						    .query = &c->asked.query,
+						    .selection = &selection };
 
 		status = write_to(c, &input, path, error);
 		selection_release(&selection);

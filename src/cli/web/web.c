@@ -15,6 +15,7 @@
 #include "cli/open.h"
 #include "model/tags.h"
 #include "serve/page.h"
+#include "serve/reply.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/text/json.h"
@@ -242,7 +243,7 @@ static void answer_page(struct web *web, const struct serve_request *request,
 {
 	struct error error = ERROR_INIT;
 
-	answer->is_page = true;
+	answer->type = reply_page;
 	if (make_first(web, &error) < 0)
 		serve_refuse(answer, 500, "%s", error.message);
 	else if (!page_fill(&answer->body, request->nonce, buffer_span(&web->first)))

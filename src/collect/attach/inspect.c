@@ -136,21 +136,26 @@ static int fill(const struct profile_copy *copied, enum profile_copy_parts parts
 	return inspect_run(copied, &rows->process, version, &recording->run, error);
 }
 
-int inspect_recorded(struct profile_copy *copied, const struct recorded *recorded,
-		     enum profile_copy_parts parts, const char *version, struct recording *ret,
-		     struct error *error)
+int inspect_copied(const struct profile_copy *copied, enum profile_copy_parts parts, bool running,
+		   const char *version, struct recording *ret, struct error *error)
 {
 	struct recording recording = { 0 };
-	int status = profile_copy_take(copied, recorded, parts, error);
 
-	if (status < 0)
-		return status;
-	if (fill(copied, parts, true, version, &recording, error) < 0) {
+	if (fill(copied, parts, running, version, &recording, error) < 0) {
 		recording_release(&recording);
 		return PROFILE_COPY_FAILED;
 	}
 	*ret = recording;
 	return 0;
+}
+
+int inspect_recorded(struct profile_copy *copied, const struct recorded *recorded,
+		     enum profile_copy_parts parts, const char *version, struct recording *ret,
+		     struct error *error)
+{
+	int status = profile_copy_take(copied, recorded, parts, error);
+
+	return status < 0 ? status : inspect_copied(copied, parts, true, version, ret, error);
 }
 
 int inspect_process(pid_t pid, const char *version, struct recording *ret, struct error *error)
@@ -168,7 +173,6 @@ int inspect_file(const char *path, const char *version, struct recording *ret,
 		 struct inspect_leftover *ret_left, struct error *error)
 {
 	AUTO(profile_copy_release) struct profile_copy copied = PROFILE_COPY_INIT;
-	struct recording recording = { 0 };
 	struct stat st;
 
 	/* Before the copy: if the process is reported as ended, the copy is its final state. */
@@ -177,15 +181,12 @@ int inspect_file(const char *path, const char *version, struct recording *ret,
 	if (profile_copy_take_file(&copied, path, PROFILE_COPY_ALL, error) < 0)
 		return -1;
 	running = running || file_has_writer(copied.fd);
-	if (fill(&copied, PROFILE_COPY_ALL, running, version, &recording, error) < 0) {
-		recording_release(&recording);
+	if (inspect_copied(&copied, PROFILE_COPY_ALL, running, version, ret, error) < 0)
 		return -1;
-	}
 	if (ret_left)
 		*ret_left =
 			(struct inspect_leftover){ profile_copy_head(&copied)->own,
 						   profile_copy_head(&copied)->started_mono_ns };
-	*ret = recording;
 	return 0;
 }
 

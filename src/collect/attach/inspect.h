@@ -39,4 +39,8 @@ int inspect_recorded(struct profile_copy *copied, const struct recorded *recorde
 		     enum profile_copy_parts parts, const char *version, struct recording *ret,
 		     struct error *error);
 
+/* The same for a copy that was taken already; `parts` as it was taken, and whether the process still runs. */
+int inspect_copied(const struct profile_copy *copied, enum profile_copy_parts parts, bool running,
+		   const char *version, struct recording *ret, struct error *error);
+
 #endif

@@ -3,8 +3,8 @@
  * Encodes profiles for Pyroscope's push API (push.v1.PushRequest, POST to PYROSCOPE_PATH as application/proto). A request is
  * `repeated series`, so a batch of requests is their concatenation. Any thread.
  */
-#ifndef AGENT_PYROSCOPE_H
-#define AGENT_PYROSCOPE_H
+#ifndef AGENT_PUSH_PYROSCOPE_H
+#define AGENT_PUSH_PYROSCOPE_H
 
 #include <stddef.h>
 #include <stdint.h>

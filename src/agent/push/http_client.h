@@ -4,8 +4,8 @@
  * start-up would cost every other command more than its own. Follows no redirect, uses no proxy but the given one, and reads no
  * settings from the environment or from files but those named in the options. No message contains a token or password.
  */
-#ifndef AGENT_HTTP_CLIENT_H
-#define AGENT_HTTP_CLIENT_H
+#ifndef AGENT_PUSH_HTTP_CLIENT_H
+#define AGENT_PUSH_HTTP_CLIENT_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -14,7 +14,7 @@
  * `lock` protects everything after it. It is not held while an item is written or read, except for a rename or unlink. An item
  * that is `taken` is in a batch: only the owner of the batch removes it.
  */
-#include "agent/queue.h"
+#include "agent/push/queue.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
  *
  * Invariant: between two iterations no item is taken, so that everything is in the queue when the thread ends.
  */
-#include "agent/sender.h"
+#include "agent/push/sender.h"
 
 #include <pthread.h>
 #include <signal.h>

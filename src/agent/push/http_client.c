@@ -5,7 +5,7 @@
  *
  * Owns the table of functions, which is filled by the first http_client_new and never changes afterwards.
  */
-#include "agent/http_client.h"
+#include "agent/push/http_client.h"
 
 #define CURL_DISABLE_TYPECHECK /* its macros cannot call the functions of a table */
 #include <curl/curl.h>

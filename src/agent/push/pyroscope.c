@@ -3,7 +3,7 @@
  * Field numbers are those of push/v1/push.proto and types/v1/types.proto in the module github.com/grafana/pyroscope/api v1.6.0.
  * Labels are sorted as the store would; it does so only if it is not configured to refuse others. No state.
  */
-#include "agent/pyroscope.h"
+#include "agent/push/pyroscope.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

@@ -7,14 +7,14 @@
  * A batch that fails is sent again item by item. The store may have accepted a part of it, and then gets that part twice, because
  * its answer does not tell: with one item for each request (batch_bytes 0) this cannot happen.
  */
-#ifndef AGENT_SENDER_H
-#define AGENT_SENDER_H
+#ifndef AGENT_PUSH_SENDER_H
+#define AGENT_PUSH_SENDER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/http_client.h"
-#include "agent/queue.h"
+#include "agent/push/http_client.h"
+#include "agent/push/queue.h"
 #include "util/error.h"
 
 /* How a request ended, as in metrics. */

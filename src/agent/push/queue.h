@@ -18,8 +18,8 @@
  * Times are passed in; all are wall-clock nanoseconds. All functions but open and close may be called by any thread. The folder is
  * locked by an open descriptor, which a child that forks inherits: the lock lasts as long as such a child that does not exec.
  */
-#ifndef AGENT_QUEUE_H
-#define AGENT_QUEUE_H
+#ifndef AGENT_PUSH_QUEUE_H
+#define AGENT_PUSH_QUEUE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's loop: see agent.h. Owns everything; ends by a signal. */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/endpoints.h"
+#include "agent/push/outlets.h"
+#include "base/checked.h"
+#include "serve/serve.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/files.h"
+
+/* How long a process may go unnoticed. */
+#define SCAN_MAX_NS (10 * NS_PER_S)
+
+/* What Pyroscope accepts by default. */
+enum { MAX_SAMPLES = 16000, MAX_BYTES = 4 << 20 };
+
+struct reading_request agent_request(const struct agent *agent, const struct agent_process *process)
+{
+	struct reading_request request = { .recorded = process->recorded,
+					   .held = process->profile_fd >= 0,
+					   .has_ended = process->fate != FATE_RUNS,
+					   .names = agent->settings->names,
+					   .uid = process->uid,
+					   .gid = process->gid,
+					   .max_samples = MAX_SAMPLES,
+					   .max_bytes = MAX_BYTES };
+
+	if (process->fate != FATE_RUNS)
+		request.recorded.pid = 0;
+	snprintf(request.version, sizeof request.version, "%s", agent->version);
+	if (agent->settings->state)
+		snprintf(request.cache, sizeof request.cache, "%s/names/%u", agent->settings->state,
+			 process->uid);
+	return request;
+}
+
+/* ---- what a reading changes ---- */
+
+static int compare_paths(const void *left, const void *right)
+{
+	return strcmp(((const struct reading_tag *)left)->path,
+		      ((const struct reading_tag *)right)->path);
+}
+
+/* Sanitized, and each path once: a scrape with two equal series is refused as a whole. */
+static struct reading_tag *take_tags(const struct reading_parts *parts, uint32_t *ret_count)
+{
+	uint32_t count = parts->reading->tag_count, kept = 0;
+	struct reading_tag *tags = calloc(count + 1, sizeof *tags);
+
+	for (uint32_t i = 0; tags && i < count; i++) {
+		tags[i] = parts->tags[i];
+		tags[i].path[READING_TEXT - 1] = '\0';
+		label_text(tags[i].path, sizeof tags[i].path, parts->tags[i].path);
+	}
+	if (tags)
+		qsort(tags, count, sizeof *tags, compare_paths);
+	for (uint32_t i = 0; tags && i < count; i++) {
+		if (kept && strcmp(tags[kept - 1].path, tags[i].path) == 0) {
+			tags[kept - 1].live_bytes += tags[i].live_bytes;
+			tags[kept - 1].live_blocks += tags[i].live_blocks;
+			tags[kept - 1].bytes += tags[i].bytes;
+			tags[kept - 1].calls += tags[i].calls;
+		} else {
+			tags[kept++] = tags[i];
+		}
+	}
+	*ret_count = tags ? kept : 0;
+	return tags;
+}
+
+static void take_health(struct reading *reading)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < reading->health_count; i++) {
+		struct reading_health one = reading->health[i];
+		bool again = false;
+
+		one.name[sizeof one.name - 1] = '\0';
+		label_text(reading->health[kept].name, sizeof one.name, one.name);
+		reading->health[kept].count = one.count;
+		for (uint32_t j = 0; j < kept; j++)
+			again |= strcmp(reading->health[j].name, reading->health[kept].name) == 0;
+		kept += !again;
+	}
+	reading->health_count = kept;
+}
+
+/* Keeps a copy of what a good reading found. */
+static void take_reading(struct agent_process *process, const struct reading_parts *parts)
+{
+	struct reading *reading = malloc(sizeof *reading);
+
+	if (!reading)
+		return;
+	*reading = *parts->reading;
+	reading->program[READING_TEXT - 1] = '\0';
+	free(process->tags);
+	process->tags = take_tags(parts, &reading->tag_count);
+	take_health(reading);
+	free(process->reading);
+	process->reading = reading;
+	process->problem[0] = '\0';
+}
+
+static void note_problem(struct agent *agent, struct agent_process *process, const char *problem)
+{
+	char text[sizeof process->problem];
+	struct buffer line = BUFFER_INIT;
+
+	label_text(text, sizeof text, problem);
+	if (strcmp(text, process->problem) == 0)
+		return; /* said already */
+	memcpy(process->problem, text, sizeof text);
+	buffer_printf(&line, "%s: %s", labels_get(&process->labels, "service_name"), text);
+	if (buffer_string(&line))
+		agent->print(buffer_string(&line));
+	buffer_release(&line);
+}
+
+/* ---- one process ---- */
+
+/* How much time the profile covers. Of a process that was seen before it was an interval old, everything is new. */
+static void ask_deltas(const struct agent *agent, const struct agent_process *process,
+		       const struct baseline_head *head, bool has_baseline, uint64_t now_real_ns,
+		       struct reading_request *request)
+{
+	const struct reading *last = process->reading;
+	uint64_t age_ns = last ? last->duration_ns : 0;
+
+	request->deltas = true;
+	request->wants_pprof = true;
+	request->has_baseline = has_baseline;
+	request->starts_at_zero = !has_baseline && age_ns < agent->settings->interval_ns;
+	request->interval_ns = has_baseline ? saturating_sub(now_real_ns, head->at_real_ns)
+					    : agent->settings->interval_ns;
+}
+
+static void count_reading(struct agent *agent, struct agent_process *process, int status,
+			  const struct reader_result *result, const struct error *error)
+{
+	const struct reading *reading = status == 0 ? result->parts.reading : NULL;
+
+	pthread_mutex_lock(&agent->lock);
+	if (reading) {
+		agent->counts.reader_cpu_ns += reading->cpu_ns;
+		agent->counts.folded_stacks += reading->folded_stacks;
+	}
+	if (reading && reading->status == READING_DONE) {
+		agent->counts.readings++;
+		take_reading(process, &result->parts);
+	} else if (!reading || reading->status == READING_FAILED) {
+		agent->counts.failed_readings++;
+		note_problem(agent, process, reading ? reading->problem : error->message);
+	}
+	pthread_mutex_unlock(&agent->lock);
+}
+
+/* The age of the process decides whether a profile without a baseline is complete: a first reading finds it out. */
+static void read_process(struct agent *agent, struct agent_process *process, uint64_t now_ns)
+{
+	struct error error = ERROR_INIT;
+	struct baseline_head head = { 0 };
+	struct reading_request request = agent_request(agent, process);
+	uint64_t now_real_ns = clock_real_ns();
+	bool is_last = process->fate != FATE_RUNS;
+	AUTO_CLOSE int baseline =
+		agent->outlets ? outlets_baseline(agent->outlets, process, &head) : -1;
+	struct reader_result result = { 0 };
+
+	process->next_ns = now_ns + agent->settings->interval_ns;
+	if (is_last && (head.is_last || process->profile_fd < 0)) {
+		process->is_handled = true;
+		return;
+	}
+	if (agent->outlets)
+		ask_deltas(agent, process, &head, baseline >= 0, now_real_ns, &request);
+	request.wants_recording = is_last && process->fate != FATE_EXITED && agent->outlets &&
+				  outlets_keeps(agent->outlets);
+	int status = reader_read(&agent->reader, &request, process->profile_fd, baseline, &result,
+				 &error);
+
+	count_reading(agent, process, status, &result, &error);
+	if (status == 0 && result.parts.reading->status == READING_DONE && agent->outlets) {
+		head.serial++;
+		head.at_real_ns = now_real_ns;
+		head.is_last = is_last;
+		if (outlets_send(agent->outlets, process, &result.parts, head, &error) < 0 ||
+		    (request.wants_recording &&
+		     outlets_keep(agent->outlets, process, result.parts.recording, &error) < 0))
+			note_problem(agent, process, error.message);
+	}
+	process->is_handled = is_last;
+	reader_result_release(&result);
+}
+
+/* Readings after the first are spread over the interval. */
+static void read_due(struct agent *agent, uint64_t now_ns, const volatile sig_atomic_t *stop)
+{
+	for (size_t i = 0; i < agent->processes.at.count && !*stop; i++) {
+		struct agent_process *process = agent->processes.at.at[i];
+		bool is_first = !process->reading;
+
+		if (process->is_handled || process->next_ns > now_ns)
+			continue;
+		read_process(agent, process, now_ns);
+		if (is_first && process->fate == FATE_RUNS)
+			process->next_ns = now_ns + agent->settings->interval_ns / 2 +
+					   process->id % (agent->settings->interval_ns / 2);
+	}
+}
+
+/* ---- the loop ---- */
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stopped = 1;
+}
+
+static void catch_signals(void)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static uint64_t next_scan(const struct agent *agent)
+{
+	return agent->scanned_ns + MIN(SCAN_MAX_NS, agent->settings->interval_ns);
+}
+
+static uint64_t next_event(const struct agent *agent, uint64_t now_ns)
+{
+	uint64_t next = next_scan(agent);
+
+	for (size_t i = 0; i < agent->processes.at.count; i++)
+		if (!agent->processes.at.at[i]->is_handled)
+			next = MIN(next, agent->processes.at.at[i]->next_ns);
+	return MAX(next, now_ns + 10 * NS_PER_MS);
+}
+
+static void count_ends(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->processes.at.count; i++) {
+		const struct agent_process *p = agent->processes.at.at[i];
+
+		if (p->is_handled && !p->is_counted) {
+			agent->counts.ended[p->fate]++;
+			agent->processes.at.at[i]->is_counted = true;
+		}
+	}
+}
+
+static void scan(struct agent *agent, uint64_t now_ns)
+{
+	struct error error = ERROR_INIT;
+
+	pthread_mutex_lock(&agent->lock);
+	if (processes_scan(&agent->processes, now_ns, &error) < 0)
+		agent->print(error.message);
+	pthread_mutex_unlock(&agent->lock);
+	agent->scanned_ns = now_ns;
+}
+
+static void sweep(struct agent *agent)
+{
+	pthread_mutex_lock(&agent->lock);
+	count_ends(agent);
+	processes_sweep(&agent->processes);
+	pthread_mutex_unlock(&agent->lock);
+	if (agent->outlets)
+		outlets_sweep(agent->outlets, &agent->processes);
+}
+
+static void loop(struct agent *agent)
+{
+	agent->scanned_ns = 0;
+	while (!stopped) {
+		uint64_t now_ns = clock_monotonic_ns();
+
+		if (now_ns >= next_scan(agent) || agent->scanned_ns == 0) {
+			scan(agent, now_ns);
+			read_due(agent, now_ns, &stopped);
+			sweep(agent);
+		} else {
+			read_due(agent, now_ns, &stopped);
+		}
+		now_ns = clock_monotonic_ns();
+		uint64_t wait_ns = next_event(agent, now_ns) - now_ns;
+		const struct timespec wait = { (time_t)(wait_ns / NS_PER_S),
+					       (long)(wait_ns % NS_PER_S) };
+
+		if (!stopped)
+			nanosleep(&wait, NULL); /* a signal ends it */
+	}
+}
+
+/* ---- start and end ---- */
+
+static int make_folders(const struct agent_settings *settings, struct error *error)
+{
+	AUTO_FREE char *names = settings->state ? path_join(settings->state, "names") : NULL;
+
+	if (!settings->state)
+		return 0;
+	if (mkdir(settings->state, 0711) < 0 && errno != EEXIST)
+		return error_errno(error, "cannot create %s", settings->state);
+	/* Each user has a folder in it, made by the reader as that user. */
+	if (names && mkdir(names, 01733) < 0 && errno != EEXIST)
+		return error_errno(error, "cannot create %s", names);
+	return names && chmod(names, geteuid() == 0 ? 01733 : 0700) == 0
+		       ? 0
+		       : error_errno(error, "cannot use %s/names", settings->state);
+}
+
+static struct server *start_server(struct agent *agent, const char *token, char **host,
+				   struct error *error)
+{
+	struct serve_options options = { .is_api = true,
+					 .bearer = token,
+					 .public_path = ENDPOINT_HEALTH,
+					 .handler = endpoints_answer,
+					 .context = agent };
+
+	return endpoints_listen(agent->settings->listen, &options, host, error) < 0
+		       ? NULL
+		       : serve_start(&options, error);
+}
+
+/* Port 0 of the settings is any: says which. */
+static void print_start(const struct agent *agent, const struct server *server)
+{
+	struct buffer line = BUFFER_INIT;
+	const char *listen = agent->settings->listen;
+
+	if (!server)
+		buffer_text(&line, "the agent runs; it listens nowhere");
+	else if (serve_port(server))
+		buffer_printf(&line, "the agent listens on http://%.*s:%u",
+			      (int)(strrchr(listen, ':') - listen), listen, serve_port(server));
+	else
+		buffer_printf(&line, "the agent listens on %s", listen);
+	if (buffer_string(&line))
+		agent->print(buffer_string(&line));
+	buffer_release(&line);
+}
+
+static int run_with_server(struct agent *agent, struct error *error)
+{
+	AUTO_FREE char *token = NULL;
+	AUTO_FREE char *host = NULL;
+	struct server *server = NULL;
+	bool serves = strcmp(agent->settings->listen, "none") != 0;
+
+	if (agent->settings->token_file) {
+		token = agent_secret_read(agent->settings->token_file, error);
+		if (!token)
+			return -1;
+	}
+	if (serves) {
+		server = start_server(agent, token, &host, error);
+		if (!server)
+			return -1;
+	}
+	print_start(agent, server);
+	loop(agent);
+	if (server)
+		serve_stop(server);
+	return 0;
+}
+
+int agent_run(const struct agent_settings *settings, const char *version, agent_print *print,
+	      struct error *error)
+{
+	struct agent agent = { .settings = settings,
+			       .version = version,
+			       .print = print,
+			       .started_real_ns = clock_real_ns() };
+	int status;
+
+	stopped = 0;
+	catch_signals();
+	if (make_folders(settings, error) < 0 || reader_start(&agent.reader, error) < 0)
+		return -1;
+	pthread_mutex_init(&agent.lock, NULL);
+	processes_init(&agent.processes, settings);
+	status = outlets_open(settings, &agent.outlets, error);
+	if (status == 0)
+		status = run_with_server(&agent, error);
+	outlets_close(agent.outlets);
+	processes_release(&agent.processes);
+	pthread_mutex_destroy(&agent.lock);
+	reader_stop(&agent.reader);
+	return status;
+}
+
+int agent_check(const struct agent_settings *settings, struct error *error)
+{
+	const char *const secrets[] = { settings->token_file, settings->push_token_file,
+					settings->password_file };
+	const char *const files[] = { settings->ca_file, settings->certificate_file,
+				      settings->key_file };
+	struct serve_options options = { 0 };
+	AUTO_FREE char *host = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(secrets); i++) {
+		AUTO_FREE char *secret = secrets[i] ? agent_secret_read(secrets[i], error) : NULL;
+
+		if (secrets[i] && !secret)
+			return -1;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (files[i] && access(files[i], R_OK) < 0)
+			return error_errno(error, "cannot read %s", files[i]);
+	if (strcmp(settings->listen, "none") != 0 &&
+	    endpoints_listen(settings->listen, &options, &host, error) < 0)
+		return -1;
+	return make_folders(settings, error);
+}

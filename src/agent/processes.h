@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorded processes of this machine that the agent knows. It holds a descriptor of each profile where the kernel allows it,
+ * so that what a killed process held can be read after its end. Used by the agent's loop; where other threads read it, under
+ * the agent's lock.
+ */
+#ifndef AGENT_PROCESSES_H
+#define AGENT_PROCESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/agent_settings.h"
+#include "agent/labels.h"
+#include "agent/reading/reading.h"
+#include "collect/kernel/cgroup.h"
+#include "collect/kernel/recorded_processes.h"
+#include "util/error.h"
+#include "util/vector.h"
+
+enum process_fate {
+	FATE_RUNS,
+	FATE_EXITED, /* or it is not known how it ended */
+	FATE_KILLED, /* it did not get to remove its profile */
+	FATE_OOM,    /* the kernel says so, or its control group counted one more */
+};
+
+struct agent_process {
+	struct recorded recorded; /* pid 0: a leftover, known by its file alone */
+	uint64_t id;		  /* of its profile, chosen by the process */
+	uint32_t uid, gid;
+	int profile_fd; /* -1: none could be opened */
+	int pid_fd;
+	char *leftover; /* path of the file that it left; NULL: none */
+	struct labels labels;
+	char *group;	      /* its control group; NULL: unknown */
+	uint64_t group_kills; /* OOM kills there when it was first seen; UINT64_MAX: unknown */
+	uint64_t seen_ns;     /* CLOCK_MONOTONIC: last known to run */
+	uint64_t first_ns;    /* CLOCK_MONOTONIC: first seen */
+	uint64_t next_ns;     /* when to read it next */
+	enum process_fate fate;
+	bool is_counted;	  /* in the agent's counts of ends */
+	bool is_handled;	  /* its last profile was: nothing is left to do but to forget it */
+	struct reading *reading;  /* the last good one; NULL: none */
+	struct reading_tag *tags; /* of that reading */
+	char problem[ERROR_MESSAGE_BYTES]; /* why it could not be read last; "": it could */
+};
+
+struct processes {
+	VECTOR(struct agent_process *) at;
+	const struct agent_settings *settings;
+	struct cgroups cgroups;
+	uint64_t hidden;   /* that may not be read */
+	uint64_t left_out; /* beyond max-processes */
+};
+
+void processes_init(struct processes *processes, const struct agent_settings *settings);
+void processes_release(struct processes *processes);
+
+/* Looks for new processes and for those that have ended (their `fate` changes); and for files of killed ones in the folders of
+ * the settings. -1 with the error set if there is no /proc. */
+int processes_scan(struct processes *processes, uint64_t now_ns, struct error *error);
+/* Forgets those that are handled and have left no file, or whose file was removed. */
+void processes_sweep(struct processes *processes);
+
+/* The process with that pid that runs; NULL: none. */
+struct agent_process *processes_find(const struct processes *processes, pid_t pid);
+
+/* Whether the file of its profile is still there: it was killed. */
+bool process_left_file(const struct agent_process *process);
+
+/* "4f1d2c3b5a697887_1000": of this process and no other, also after a restart of the agent. */
+struct process_key {
+	char text[40];
+};
+struct process_key process_key(const struct agent_process *process);
+/* "oom", "killed", "exited"; NULL: it runs. */
+const char *process_fate_name(enum process_fate fate);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent sends a request with descriptors over a socket pair and waits for one number, the wait status of the child. The
+ * result is in an anonymous file that the agent made.
+ *
+ * Owns the reader's process and the socket. The lock protects the order of requests and answers.
+ */
+#include "agent/reading/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "util/cleanup.h"
+
+enum {
+	READING_SECONDS = 120, /* a child that takes longer is killed */
+	RESULT_MAX = 256 << 20,
+	FDS_MAX = 3, /* result, profile, baseline */
+};
+
+/* ---- the reader's side ---- */
+
+static ssize_t receive(int socket, struct reading_request *request, int fds[FDS_MAX])
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	} control;
+	struct iovec iov = { request, sizeof *request };
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof control.bytes };
+	ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *c = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+	for (size_t i = 0; i < FDS_MAX; i++)
+		fds[i] = -1;
+	if (c && c->cmsg_type == SCM_RIGHTS)
+		memcpy(fds, CMSG_DATA(c), MIN(c->cmsg_len - CMSG_LEN(0), FDS_MAX * sizeof(int)));
+	return got;
+}
+
+/* The OOM killer shall choose this process, not the agent. */
+static void limit_child(void)
+{
+	static const char most[] = "1000";
+	const struct rlimit cpu = { READING_SECONDS, READING_SECONDS };
+	const struct rlimit file = { RESULT_MAX, RESULT_MAX };
+	FILE *oom = fopen("/proc/self/oom_score_adj", "we");
+
+	if (oom) {
+		(void)!fwrite(most, 1, sizeof most - 1, oom);
+		(void)fclose(oom);
+	}
+	setrlimit(RLIMIT_CPU, &cpu);
+	setrlimit(RLIMIT_FSIZE, &file);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(READING_SECONDS);
+}
+
+static int read_in_child(int socket, const struct reading_request *request, const int fds[FDS_MAX])
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (pid == 0) {
+		const int *next = fds + 1;
+		int profile = request->held ? *next++ : -1;
+		int baseline = request->has_baseline ? *next : -1;
+
+		close(socket);
+		limit_child();
+		reading_write(request, profile, baseline, fds[0]);
+		_exit(0);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+_Noreturn static void serve_readings(int socket)
+{
+	struct reading_request request;
+	int fds[FDS_MAX], status;
+
+	signal(SIGINT, SIG_IGN); /* a Ctrl-C goes to both: the agent decides */
+	signal(SIGTERM, SIG_IGN);
+	prctl(PR_SET_NAME, "heapgauge-read");
+	for (;;) {
+		ssize_t got = receive(socket, &request, fds);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got != (ssize_t)sizeof request)
+			_exit(0); /* the agent has ended */
+		status = read_in_child(socket, &request, fds);
+		for (size_t i = 0; i < FDS_MAX; i++)
+			cleanup_close(&fds[i]);
+		if (write(socket, &status, sizeof status) != sizeof status)
+			_exit(0);
+	}
+}
+
+/* ---- the agent's side ---- */
+
+int reader_start(struct reader *reader, struct error *error)
+{
+	int pair[2];
+	pid_t agent = getpid();
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return error_errno(error, "cannot start the reader");
+	reader->pid = fork();
+	if (reader->pid == 0) {
+		close(pair[0]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != agent)
+			_exit(0);
+		serve_readings(pair[1]);
+	}
+	close(pair[1]);
+	reader->socket = pair[0];
+	pthread_mutex_init(&reader->lock, NULL);
+	if (reader->pid < 0) {
+		reader_stop(reader);
+		return error_errno(error, "cannot start the reader");
+	}
+	return 0;
+}
+
+void reader_stop(struct reader *reader)
+{
+	close(reader->socket);
+	if (reader->pid > 0)
+		waitpid(reader->pid, NULL, 0);
+	pthread_mutex_destroy(&reader->lock);
+}
+
+static int send_request(const struct reader *reader, const struct reading_request *request,
+			const int *fds, size_t fd_count, struct error *error)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)request, sizeof *request };
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = CMSG_SPACE(fd_count * sizeof(int)) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, fd_count * sizeof(int));
+	return sendmsg(reader->socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *request
+		       ? 0
+		       : error_errno(error, "the reader does not answer");
+}
+
+static int wait_for(struct reader *reader, struct error *error)
+{
+	int status;
+	ssize_t got;
+
+	do
+		got = read(reader->socket, &status, sizeof status);
+	while (got < 0 && errno == EINTR);
+	if (got != sizeof status)
+		return error_set(error, "the reader has ended");
+	if (WIFSIGNALED(status))
+		return error_set(error, "reading it was ended by signal %d (%s)", WTERMSIG(status),
+				 strsignal(WTERMSIG(status)));
+	return status == 0 ? 0 : error_set(error, "reading it failed");
+}
+
+/* Sealed first: a hostile child may have left a process that could still write to it. */
+static int take_result(int fd, struct reader_result *ret, struct error *error)
+{
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+		return error_errno(error, "cannot seal the reading");
+	off_t size = lseek(fd, 0, SEEK_END);
+
+	if (size <= 0 || size > RESULT_MAX)
+		return error_set(error, "reading it failed: out of memory");
+	void *mapped = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	if (mapped == MAP_FAILED)
+		return error_errno(error, "cannot map the reading");
+	ret->map.bytes = span_of(mapped, (size_t)size);
+	return reading_parse(ret->map.bytes, &ret->parts)
+		       ? 0
+		       : error_set(error, "reading it failed: the result is damaged");
+}
+
+int reader_read(struct reader *reader, const struct reading_request *request, int profile_fd,
+		int baseline_fd, struct reader_result *ret, struct error *error)
+{
+	AUTO_CLOSE int result = memfd_create("heapgauge reading", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fds[FDS_MAX] = { result };
+	size_t count = 1;
+	int status;
+
+	*ret = (struct reader_result){ 0 };
+	if (result < 0)
+		return error_errno(error, "cannot make a file for the reading");
+	if (request->held)
+		fds[count++] = profile_fd;
+	if (request->has_baseline)
+		fds[count++] = baseline_fd;
+	pthread_mutex_lock(&reader->lock);
+	status = send_request(reader, request, fds, count, error);
+	if (status == 0)
+		status = wait_for(reader, error);
+	pthread_mutex_unlock(&reader->lock);
+	return status < 0 ? -1 : take_result(result, ret, error);
+}
+
+void reader_result_release(struct reader_result *result)
+{
+	if (result->map.bytes.data)
+		munmap((void *)(uintptr_t)result->map.bytes.data, result->map.bytes.size);
+	*result = (struct reader_result){ 0 };
+}

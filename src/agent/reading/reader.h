@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads processes in processes of its own. Profiles and the files that name their functions belong to other users, who may
+ * have prepared them: so nothing of them is decoded where the agent's tokens and connections are. The reader is forked before
+ * there are threads or secrets; for each reading it forks a child, which gives up its privileges, ends when it is done, and is
+ * killed if it takes too long. A child that crashes costs one reading.
+ */
+#ifndef AGENT_READING_READER_H
+#define AGENT_READING_READER_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/reading/reading.h"
+#include "util/error.h"
+#include "util/files.h"
+
+struct reader {
+	int socket;
+	pid_t pid;
+	pthread_mutex_t lock; /* one reading at a time */
+};
+
+/* -1 with the error set. Call before any thread is started. */
+int reader_start(struct reader *reader, struct error *error);
+void reader_stop(struct reader *reader);
+
+/* A finished reading: the bytes and what is in them. */
+struct reader_result {
+	struct file_map map;
+	struct reading_parts parts;
+};
+/* Any thread. -1 with the error set: the child failed, or the reader is gone. A process that could not be read is not an error:
+ * see the reading's status. The caller releases the result, also on failure. */
+int reader_read(struct reader *reader, const struct reading_request *request, int profile_fd,
+		int baseline_fd, struct reader_result *ret, struct error *error);
+void reader_result_release(struct reader_result *result);
+
+#endif

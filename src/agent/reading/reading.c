@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in a process of its own for each reading: see reader.h. Copies the profile with the agent's privileges, then gives them
+ * up before it decodes anything: from there on a hostile profile, or a hostile file with symbols, can do what its owner can.
+ *
+ * No state.
+ */
+#include "agent/reading/reading.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "agent/reading/heap_profile.h"
+#include "base/checked.h"
+#include "base/cursor.h"
+#include "collect/attach/inspect.h"
+#include "collect/kernel/cgroup.h"
+#include "collect/kernel/container.h"
+#include "collect/kernel/procfs.h"
+#include "collect/kernel/smaps.h"
+#include "collect/profile/profile_copy.h"
+#include "model/build.h"
+#include "model/tags.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/files.h"
+
+enum { BASELINE_MAX = 64 << 20 };
+
+struct output {
+	struct reading reading;
+	struct reading_tag tags[READING_TAGS_MAX];
+	struct heap_profile profile;
+	void *recording;
+	size_t recording_bytes;
+};
+
+static enum profile_copy_parts parts_of(const struct reading_request *request)
+{
+	return request->wants_recording ? PROFILE_COPY_ALL : PROFILE_COPY_COUNTERS;
+}
+
+static void fail(struct reading *reading, enum reading_status status, const struct error *error)
+{
+	reading->status = status;
+	snprintf(reading->problem, sizeof reading->problem, "%s", error->message);
+}
+
+/* ---- with privileges ---- */
+
+/* Classes of resident memory. Not known for a process that has ended, or of another user if we have no privileges. */
+static void read_memory(pid_t pid, struct reading *reading)
+{
+	AUTO_FREE char *text = procfs_file(pid, "smaps", NULL);
+	AUTO(smaps_release) struct smaps smaps = { 0 };
+	struct memory_row row = { 0 };
+	AUTO(cgroups_release) struct cgroups groups = { 0 };
+
+	cgroups_init(&groups, "");
+	struct cgroup_memory limit = cgroups_memory(&groups, pid);
+
+	reading->cgroup_limit_bytes = limit.limit_bytes;
+	reading->cgroup_usage_bytes = limit.usage_bytes;
+	if (!text || !*text || !smaps_parse(text, &smaps))
+		return;
+	smaps_sum(&smaps, &row);
+	reading->memory_known = true;
+	reading->memory[READING_RSS] = row.rss_bytes;
+	reading->memory[READING_HEAP] = row.heap_bytes;
+	reading->memory[READING_ANONYMOUS] = row.anonymous_bytes;
+	reading->memory[READING_STACK] = row.stack_bytes;
+	reading->memory[READING_FILE] = row.file_bytes;
+	reading->memory[READING_SHARED] = row.shared_bytes;
+	reading->memory[READING_SWAP] = row.swap_bytes;
+	reading->memory[READING_RECORDER] = row.own_bytes;
+}
+
+/* Privileges cannot be regained. Without them there is nothing to give up. */
+static bool drop_privileges(const struct reading_request *request)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return false;
+	if (geteuid() != 0 || request->uid == 0)
+		return true;
+	return setgroups(0, NULL) == 0 &&
+	       setresgid(request->gid, request->gid, request->gid) == 0 &&
+	       setresuid(request->uid, request->uid, request->uid) == 0;
+}
+
+/* ---- without ---- */
+
+static int compare_tags(const void *left, const void *right)
+{
+	const struct reading_tag *a = left, *b = right;
+
+	if (a->live_bytes != b->live_bytes)
+		return a->live_bytes > b->live_bytes ? -1 : 1;
+	return strcmp(a->path, b->path);
+}
+
+/* The largest by live bytes. A site's tag is looked up once for each tag, since paths are long to build. */
+static void read_tags(const struct profile_process *process, struct output *out)
+{
+	size_t count = profile_tag_count(process);
+	AUTO_FREE struct reading_tag *all = calloc(count + 1, sizeof *all);
+	AUTO(arena_release) struct arena arena = ARENA_INIT;
+
+	if (count == 0 || !all)
+		return;
+	for (size_t i = 0; i < process->site_count; i++) {
+		const struct profile_site *site = &process->sites[i];
+		struct reading_tag *tag = &all[site->tag.v];
+
+		if (site->kind != PROFILE_HEAP || site->tag.v >= count || tag_id_is_none(site->tag))
+			continue;
+		if (!tag->path[0]) {
+			const char *path = profile_tag_path(process, site->tag, &arena);
+
+			snprintf(tag->path, sizeof tag->path, "%s", path && *path ? path : "?");
+		}
+		tag->live_bytes += site->numbers.live_bytes;
+		tag->live_blocks += site->numbers.live_blocks;
+		tag->bytes += site->numbers.bytes;
+		tag->calls += site->numbers.calls;
+	}
+	qsort(all, count, sizeof *all, compare_tags);
+	for (size_t i = 0; i < count && out->reading.tag_count < READING_TAGS_MAX; i++)
+		if (all[i].path[0])
+			out->tags[out->reading.tag_count++] = all[i];
+}
+
+static void read_numbers(const struct profile *profile, struct reading *reading)
+{
+	const struct profile_process *p = &profile->processes[0];
+
+	snprintf(reading->program, sizeof reading->program, "%s", path_base(p->exe));
+	snprintf(reading->mode, sizeof reading->mode, "%s", p->mode);
+	snprintf(reading->allocator, sizeof reading->allocator, "%s", p->allocator);
+	reading->started_real_ns = p->started_real_ns;
+	reading->duration_ns = p->duration_ns;
+	/* Counted, not estimated, also in a sampled process. */
+	reading->calls = p->all_calls;
+	reading->bytes = p->all_bytes;
+	reading->frees = p->frees;
+	reading->freed_bytes = p->freed_bytes;
+	reading->live_bytes = p->live_bytes;
+	reading->live_blocks = p->live_blocks;
+	reading->peak_bytes = p->peak_bytes;
+	reading->live_error = sqrt(fmax(p->sums.live_bytes_variance, 0));
+	reading->interval = p->interval;
+	reading->samples = p->samples;
+	reading->stacks = p->stacks;
+	reading->threads = p->threads;
+	reading->mmap_live_bytes = p->mmap_live_bytes;
+	reading->recorder_bytes = p->own_bytes;
+	for (size_t i = 0; i < p->health.count && i < READING_HEALTH_MAX; i++) {
+		struct reading_health *h = &reading->health[reading->health_count++];
+
+		snprintf(h->name, sizeof h->name, "%s", p->health.at[i].name);
+		h->count = p->health.at[i].count;
+	}
+	uint64_t explained =
+		saturating_add(saturating_add(p->live_bytes, p->sums.live_fragmentation_bytes),
+			       p->mmap_live_bytes);
+
+	reading->unexplained_bytes = saturating_sub(
+		saturating_add(reading->memory[READING_HEAP], reading->memory[READING_ANONYMOUS]),
+		explained);
+}
+
+static int make_pprof(const struct reading_request *request, const struct profile *profile,
+		      int baseline_fd, struct output *out, struct error *error)
+{
+	AUTO(buffer_release) struct buffer baseline = BUFFER_INIT;
+	AUTO_FREE char *root = request->recorded.pid ? container_root(request->recorded.pid) : NULL;
+	struct export_label labels[READING_LABELS_MAX];
+
+	if (request->has_baseline &&
+	    file_read_all(baseline_fd, BASELINE_MAX, "the baseline", &baseline, error) < 0)
+		return -1;
+	for (uint32_t i = 0; i < request->label_count && i < READING_LABELS_MAX; i++)
+		labels[i] =
+			(struct export_label){ request->labels[i].key, request->labels[i].value };
+	if (request->cache[0])
+		setenv("XDG_CACHE_HOME", request->cache, 1);
+	const struct heap_profile_options options = {
+		.deltas = request->deltas,
+		.first = request->shows_allocations ? COST_TOTAL : COST_LIVE,
+		.baseline = { request->has_baseline, request->starts_at_zero,
+			      buffer_span(&baseline) },
+		.max_samples = request->max_samples,
+		.max_bytes = request->max_bytes,
+		.interval = { .at_real_ns = out->reading.at_real_ns,
+			      .duration_ns = request->deltas ? request->interval_ns
+							     : out->reading.duration_ns,
+			      .labels = labels,
+			      .label_count =
+				      MIN(request->label_count, (uint32_t)READING_LABELS_MAX),
+			      .only_usual_types = request->deltas },
+		.names = { .use_symbols = request->names,
+			   .use_store = request->cache[0] != '\0',
+			   .style = NAMES_SHORT,
+			   .workers = 1,
+			   .root = root },
+	};
+	int status = heap_profile_make(profile, &options, &out->profile, error);
+
+	out->reading.profile_samples = out->profile.samples;
+	out->reading.folded_stacks = out->profile.folded_stacks;
+	out->reading.folded_bytes = out->profile.folded_bytes;
+	return status;
+}
+
+static int read_profile(const struct reading_request *request, struct profile_copy *copied,
+			int baseline_fd, struct output *out, struct error *error)
+{
+	struct recording recording = { 0 };
+	struct format_error reason = { "" };
+
+	if (!drop_privileges(request))
+		return error_errno(error, "cannot become the user of the process");
+	if (inspect_copied(copied, parts_of(request), !request->has_ended, request->version,
+			   &recording, error) < 0)
+		return -1;
+	if (request->wants_recording &&
+	    recording_encode(&recording, &out->recording, &out->recording_bytes, &reason) < 0) {
+		recording_release(&recording);
+		return error_set(error, "%s", reason.message);
+	}
+	struct profile *profile = profile_new(&recording, error);
+
+	if (!profile)
+		return -1;
+	read_numbers(profile, &out->reading);
+	read_tags(&profile->processes[0], out);
+	int status =
+		request->wants_pprof ? make_pprof(request, profile, baseline_fd, out, error) : 0;
+
+	profile_free(profile);
+	return status;
+}
+
+static void read_all(const struct reading_request *request, int profile_fd, int baseline_fd,
+		     struct output *out)
+{
+	struct error error = ERROR_INIT;
+	AUTO(profile_copy_release) struct profile_copy copied = PROFILE_COPY_INIT;
+	int status;
+
+	out->reading.at_real_ns = clock_real_ns();
+	copied.fd = profile_fd;
+	copied.pid = request->recorded.pid;
+	if (request->has_ended) {
+		status = profile_copy_take_held(&copied, parts_of(request), &error);
+	} else {
+		read_memory(request->recorded.pid, &out->reading);
+		status = profile_copy_take(&copied, &request->recorded, parts_of(request), &error);
+	}
+	if (status == 0)
+		status = read_profile(request, &copied, baseline_fd, out, &error);
+	if (status < 0)
+		fail(&out->reading,
+		     status == PROFILE_COPY_NOTHING ? READING_NOTHING : READING_FAILED, &error);
+	else
+		out->reading.status = READING_DONE;
+}
+
+void reading_write(const struct reading_request *request, int profile_fd, int baseline_fd, int to)
+{
+	struct output *out = calloc(1, sizeof *out);
+	struct reading *reading = out ? &out->reading : NULL;
+
+	if (!out)
+		return; /* an empty file says that it failed */
+	read_all(request, profile_fd, baseline_fd, out);
+	reading->pprof_bytes = reading->status == READING_DONE ? out->profile.pprof.size : 0;
+	reading->baseline_bytes = reading->status == READING_DONE ? out->profile.baseline.size : 0;
+	reading->recording_bytes = out->recording_bytes;
+	reading->cpu_ns = clock_thread_cpu_ns();
+	const struct span parts[] = {
+		span_of(reading, sizeof *reading),
+		span_of(out->tags, reading->tag_count * sizeof *out->tags),
+		span_of(out->profile.pprof.data, reading->pprof_bytes),
+		span_of(out->profile.baseline.data, reading->baseline_bytes),
+		span_of(out->recording, reading->recording_bytes),
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (file_write_all(to, parts[i], "the reading", NULL) < 0)
+			(void)!ftruncate(to, 0);
+	heap_profile_release(&out->profile);
+	free(out->recording);
+	free(out);
+}
+
+bool reading_parse(struct span bytes, struct reading_parts *ret)
+{
+	struct cursor at = cursor_over(bytes);
+	struct span head = cursor_bytes(&at, sizeof *ret->reading);
+
+	if (at.failed)
+		return false;
+	ret->reading = (const struct reading *)(const void *)head.data;
+	if (ret->reading->tag_count > READING_TAGS_MAX ||
+	    ret->reading->health_count > READING_HEALTH_MAX)
+		return false;
+	ret->tags = (const struct reading_tag *)(const void *)cursor_bytes(
+			    &at, ret->reading->tag_count * sizeof *ret->tags)
+			    .data;
+	ret->pprof = cursor_bytes(&at, ret->reading->pprof_bytes);
+	ret->baseline = cursor_bytes(&at, ret->reading->baseline_bytes);
+	ret->recording = cursor_bytes(&at, ret->reading->recording_bytes);
+	return !at.failed && cursor_left(&at) == 0;
+}

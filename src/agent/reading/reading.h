@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What one look at a process found: its numbers, its tags, its profile. Made in a child that reads data of other users, so
+ * the agent believes none of it: a number is only a number, sizes are checked, and texts are sanitized where they are shown.
+ */
+#ifndef AGENT_READING_READING_H
+#define AGENT_READING_READING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/span.h"
+#include "collect/kernel/recorded_processes.h"
+#include "util/error.h"
+
+enum {
+	READING_TEXT = 128,
+	READING_TAGS_MAX = 200, /* the largest; the others are in the sum of the process */
+	READING_HEALTH_MAX = 48,
+	READING_LABELS_MAX = 30,
+};
+
+/* Which classes of resident memory. */
+enum reading_class {
+	READING_RSS,
+	READING_HEAP,
+	READING_ANONYMOUS,
+	READING_STACK,
+	READING_FILE,
+	READING_SHARED,
+	READING_SWAP,
+	READING_RECORDER,
+	READING_CLASSES,
+};
+
+struct reading_tag {
+	char path[READING_TEXT];
+	uint64_t live_bytes, live_blocks, bytes, calls;
+};
+
+struct reading_health {
+	char name[48];
+	uint64_t count;
+};
+
+enum reading_status {
+	READING_FAILED,	 /* `problem` says why */
+	READING_NOTHING, /* it has ended, or has no profile of its own */
+	READING_DONE,
+};
+
+struct reading {
+	uint32_t status; /* enum reading_status */
+	char problem[ERROR_MESSAGE_BYTES];
+	char program[READING_TEXT], mode[16], allocator[40];
+	uint64_t at_real_ns, started_real_ns, duration_ns;
+	uint64_t calls, bytes, frees, freed_bytes, live_bytes, live_blocks, peak_bytes;
+	double live_error; /* standard error of the estimate; 0: exact */
+	uint64_t interval, samples, stacks, threads;
+	uint64_t mmap_live_bytes, recorder_bytes;
+	bool memory_known;
+	uint64_t memory[READING_CLASSES];
+	uint64_t
+		unexplained_bytes; /* resident anonymous memory that recorded blocks cannot explain, at least */
+	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0: none */
+	uint64_t profile_samples, folded_stacks, folded_bytes;
+	uint64_t cpu_ns; /* cost of this reading */
+	uint32_t health_count, tag_count;
+	struct reading_health health[READING_HEALTH_MAX];
+	/* After it: the tags, the profile, the baseline, the recording. */
+	uint64_t pprof_bytes, baseline_bytes, recording_bytes;
+};
+
+/* What to read; `fd`s accompany it. */
+struct reading_request {
+	struct recorded recorded; /* pid 0: only the held profile */
+	bool held;		  /* a descriptor of the profile is given */
+	bool has_ended;		  /* read the held profile alone */
+	bool has_baseline;
+	bool starts_at_zero;
+	bool wants_pprof, deltas, names;
+	bool shows_allocations; /* pprof shows these first, not what is live */
+	bool wants_recording;	/* with the age of blocks, for a process that has ended */
+	uint32_t uid,
+		gid; /* of the process: what the reader becomes before it looks into the data */
+	uint64_t max_samples, max_bytes;
+	uint64_t interval_ns;
+	char version[32];
+	char cache[RECORDED_PATH]; /* folder for names that were looked up; "": none */
+	uint32_t label_count;
+	struct {
+		char key[64], value[READING_TEXT];
+	} labels[READING_LABELS_MAX];
+};
+
+/* Reads the process and writes everything to `out`. Never fails otherwise: the status says what happened. profile_fd and
+ * baseline_fd may be -1. */
+void reading_write(const struct reading_request *request, int profile_fd, int baseline_fd, int out);
+
+/* What was written, checked: every size fits into the file. */
+struct reading_parts {
+	const struct reading *reading;
+	const struct reading_tag *tags;
+	struct span pprof, baseline, recording;
+};
+bool reading_parse(struct span bytes, struct reading_parts *ret);
+
+#endif

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent and a store that enforces Pyroscope's documented limits: what arrives is what the programs did, whatever happens between."""
+
+import collections
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from agents import Agent, running_agent, write_settings
+from alone import folder_on_tmpfs, preloaded
+from compiled import WAIT_SECONDS, compile_c, wait_for
+from exports import output_of, tool
+from running import again, compile_keeper, keeping
+from test_post_mortem import greedy, memory_cgroup  # noqa: F401 (fixtures)
+
+LONG = bool(os.environ.get("HEAPGAUGE_LONG"))
+ROUND = (1000, 200_000)  # calls and bytes of one round of the keeper
+
+
+@pytest.fixture
+def folder():
+    with folder_on_tmpfs() as path:
+        yield path
+
+
+@pytest.fixture
+def keeper(scratch):
+    return compile_keeper(scratch)
+
+
+def settings_for(scratch, server, folder, **sections):
+    pushes = {"url": server.url} | sections.pop("pyroscope", {})
+    agent = {"state": scratch / "state"} | sections.pop("agent", {})
+    return write_settings(scratch, pyroscope=pushes, ended={"folders": folder} | sections.pop("ended", {}), agent=agent, **sections)
+
+
+def of(server, pid, ended=None):
+    """The accepted profiles of a process, each id once: a store may get one twice, and recognizes it."""
+    found = {}
+    for profile in server.accepted():
+        labels = profile["labels"]
+        if labels.get("pid") == str(pid) and (ended is None or labels.get("ended") == ended):
+            found.setdefault(profile["id"], profile)
+    return list(found.values())
+
+
+def killed(server):
+    return [profile for profile in server.accepted() if profile["labels"].get("ended") == "killed" and profile["labels"]["service_name"] == "keeper"]
+
+
+def allocated(profiles):
+    return tuple(sum(profile["totals"][kind] for profile in profiles) for kind in ("alloc_objects", "alloc_space"))
+
+
+def test_allocations_are_differences_and_live_bytes_are_not(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
+    server = pyroscope_server(token="sesame", tenant="shop")
+    secret = scratch / "push-token"
+    secret.write_text("sesame")
+    secret.chmod(0o600)
+    settings = settings_for(scratch, server, folder, pyroscope={"token_file": secret, "tenant": "shop"}, labels={"team": "tills"})
+    with running_agent(heapgauge, settings, clean_env) as agent:
+        with keeping([keeper], preloaded(build, clean_env, folder, OTEL_SERVICE_NAME="till")) as run:
+            wait_for(lambda: allocated(of(server, run.target)) == ROUND, "the first round to arrive")
+            again(run)
+            wait_for(lambda: allocated(of(server, run.target)) == (2 * ROUND[0], 2 * ROUND[1]), "the second round to arrive")
+            seen = len(of(server, run.target))
+            wait_for(lambda: len(of(server, run.target)) > seen + 1, "profiles without allocations to arrive")
+            profiles = of(server, run.target)
+        # What it did between the last profile and its end is not lost either.
+    assert allocated(profiles) == (2 * ROUND[0], 2 * ROUND[1])
+    assert profiles[-1]["totals"] == {"alloc_objects": 0, "alloc_space": 0, "inuse_objects": 1800, "inuse_space": 1800 * 200}
+    labels = profiles[-1]["labels"]
+    assert labels["service_name"] == "till" and labels["team"] == "tills" and "ended" not in labels
+    assert [profile["refused"] for profile in server.refused()] == []
+    said = agent.said
+    assert not any("sesame" in line for line in said)
+
+
+def test_what_happens_while_the_store_is_away(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
+    """Errors of every kind, then none: all profiles arrive, once."""
+    server = pyroscope_server()
+    with running_agent(heapgauge, settings_for(scratch, server, folder), clean_env) as agent:
+        with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+            agent.sees(run.target)
+            for fault in ({"status": 503}, {"status": 429, "retry_after": "1"}, {"close": True}, {"stored": True, "status": 500}):
+                before = server.received()
+                server.fault(requests=1, **fault)
+                again(run)
+                wait_for(lambda: server.received() > before, f"a request to fail: {fault}")
+            wait_for(lambda: allocated(of(server, run.target)) == (5 * ROUND[0], 5 * ROUND[1]), "everything to arrive")
+            numbers = agent.numbers()
+    assert numbers["agent_pushes_total.unavailable"] >= 1 and numbers["agent_pushes_total.ok"] >= 1
+    assert sum(value for name, value in numbers.items() if name.startswith("agent_dropped")) == 0
+    assert [profile["refused"] for profile in server.refused()] == []
+
+
+@pytest.mark.parametrize("kills", [50 if LONG else 8])
+def test_killed_at_random_moments(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server, kills):
+    """The agent is killed again and again while the program goes on: every allocation arrives exactly once."""
+    server = pyroscope_server()
+    settings = settings_for(scratch, server, folder)
+    dice = random.Random(4711)
+    with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+        rounds = 1
+        with running_agent(heapgauge, settings, clean_env):
+            wait_for(lambda: of(server, run.target), "the first profile")
+        for _ in range(kills):
+            agent = Agent(heapgauge, settings, clean_env)
+            again(run)
+            rounds += 1
+            time.sleep(dice.random() * 2.5)
+            agent.process.kill()
+            agent.process.wait()
+        with running_agent(heapgauge, settings, clean_env):
+            expected = (rounds * ROUND[0], rounds * ROUND[1])
+            wait_for(lambda: allocated(of(server, run.target)) == expected or allocated(of(server, run.target))[0] > expected[0], "all rounds")
+            assert allocated(of(server, run.target)) == expected
+
+
+def test_a_certificate_that_nobody_signed(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
+    server = pyroscope_server(tls=True)
+    with running_agent(heapgauge, settings_for(scratch, server, folder), clean_env) as agent:
+        with keeping([keeper], preloaded(build, clean_env, folder)):
+            wait_for(lambda: agent.numbers()["agent_pushes_total.tls"] >= 1, "the certificate to be refused")
+            assert agent.numbers()["agent_pushes_total.ok"] == 0
+    settings = settings_for(scratch, server, folder, pyroscope={"ca_file": server.certificate})
+    with running_agent(heapgauge, settings, clean_env), keeping([keeper], preloaded(build, clean_env, folder)) as run:
+        wait_for(lambda: of(server, run.target), "a profile over TLS")
+
+
+def test_a_full_queue_drops_the_oldest(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
+    server = pyroscope_server()
+    server.fault(status=503)
+    settings = settings_for(scratch, server, folder, queue={"max_bytes": "1MiB"})
+    with running_agent(heapgauge, settings, clean_env) as agent, keeping([keeper], preloaded(build, clean_env, folder)) as run:
+        agent.sees(run.target)
+        wait_for(lambda: agent.numbers()["agent_queue_profiles"] >= 2, "profiles to wait")
+        assert agent.numbers()["agent_queue_bytes"] <= 1 << 20
+        server.no_fault()
+        wait_for(lambda: agent.numbers()["agent_queue_profiles"] == 0 or of(server, run.target), "the queue to be sent")
+
+
+# 40,000 stacks: ids of a tree of calls; each leaf keeps a block, the last one far more.
+MANY = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#define DEEP 6
+static void *volatile kept;
+static int big;
+__attribute__((noinline)) void leaf(int big) { kept = malloc(big ? 50000000 : 100); }
+#define MAKE(n) __attribute__((noinline)) void level##n(int depth, int path) \
+	{ if (depth == 0) { leaf(big); } else { next[path % 6](depth - 1, path / 6); } __asm__ volatile(""); }
+typedef void step(int, int);
+extern step *const next[6];
+MAKE(0) MAKE(1) MAKE(2) MAKE(3) MAKE(4) MAKE(5)
+step *const next[6] = { level0, level1, level2, level3, level4, level5 };
+int main(void)
+{
+	for (int i = 0; i < 46656; i++) {
+		big = i == 4711;
+		next[i % 6](DEEP, i);
+	}
+	printf("%d\n", getpid());
+	fflush(stdout);
+	getchar();
+	return 0;
+}
+"""
+
+
+def test_more_stacks_than_the_store_takes(heapgauge, build, clean_env, folder, scratch, pyroscope_server):
+    """They are folded into their callers: totals are right, the large one is whole, and the agent says how many."""
+    server = pyroscope_server()
+    program = compile_c(scratch, "many", MANY)
+    with running_agent(heapgauge, settings_for(scratch, server, folder), clean_env) as agent:
+        with keeping([program], preloaded(build, clean_env, folder)) as run:
+            profile = wait_for(lambda: of(server, run.target), "its profile")[0]
+            assert agent.numbers()["agent_folded_stacks_total"] > 20_000
+    assert profile["samples"] <= 16_000
+    assert profile["totals"]["inuse_objects"] >= 46656 and profile["totals"]["inuse_space"] >= 46655 * 100 + 50_000_000
+    assert [profile["refused"] for profile in server.refused()] == []
+
+
+def test_files_for_object_storage(heapgauge, build, keeper, clean_env, folder, scratch):
+    settings = write_settings(scratch, agent={"state": scratch / "state"}, files={"folder": scratch / "profiles"})
+    with running_agent(heapgauge, settings, clean_env), keeping([keeper], preloaded(build, clean_env, folder, OTEL_SERVICE_NAME="../till")) as run:
+        path = wait_for(lambda: list(scratch.glob(f"profiles/service=.*_till/*/*/*-{run.target}-1.pb.gz") or []) or
+                        list(scratch.glob(f"profiles/service=*till/*/*/*-{run.target}-1.pb.gz")), "a file")[0]
+    shown = output_of(tool("pprof", "go install github.com/google/pprof@latest"), "-top", "-sample_index=alloc_objects", path)
+    assert re.search(r"\b1000\b.* keep$", shown, re.M)
+
+
+# ---- killed ----
+
+
+def test_the_last_profile_of_a_killed_process(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
+    """It arrives with the reason, and the recording can be opened; the file that it left is removed."""
+    server = pyroscope_server()
+    settings = settings_for(scratch, server, folder, ended={"folders": folder, "keep": scratch / "killed"})
+    with running_agent(heapgauge, settings, clean_env):
+        with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+            wait_for(lambda: of(server, run.target), "its first profile")
+            again(run)
+            run.send_signal(signal.SIGKILL)
+        (last,) = wait_for(lambda: of(server, run.target, "killed"), "its last profile")
+        assert allocated(of(server, run.target)) == (2 * ROUND[0], 2 * ROUND[1])
+        assert last["totals"]["inuse_objects"] == 1800
+        (path,) = wait_for(lambda: list(scratch.glob("killed/service=keeper/*/*/*.hg")), "its recording")
+        wait_for(lambda: not list(folder.iterdir()), "its file to be removed")
+    report = json.loads(output_of(heapgauge, "report", path, "--format", "json", env=clean_env))
+    assert report["processes"][0]["not_freed_blocks"] == 1800
+
+
+def test_a_process_that_the_agent_never_saw_running(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
+    server = pyroscope_server()
+    with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+        run.send_signal(signal.SIGKILL)
+    settings = settings_for(scratch, server, folder)
+    with running_agent(heapgauge, settings, clean_env):
+        wait_for(lambda: killed(server), "its profile")
+    # Its file is still there: another agent does not send it again.
+    count = len(killed(server))
+    with running_agent(heapgauge, settings, clean_env) as agent:
+        wait_for(lambda: agent.numbers()["agent_ended_processes_total.killed"] == 1, "the agent to know it")
+        assert len(killed(server)) == count
+
+
+def test_from_the_oom_killer_to_a_line(heapgauge, build, greedy, memory_cgroup, clean_env, folder, scratch, pyroscope_server):  # noqa: F811
+    """From kill to a named line in one query: the profile with the label says who held the memory."""
+    server = pyroscope_server()
+    settings = settings_for(scratch, server, folder, agent={"interval": "1s", "state": scratch / "state"})
+    with running_agent(heapgauge, settings, clean_env):
+        enter = ["sh", "-c", f"echo $$ > {memory_cgroup}/tasks; exec env LD_PRELOAD={build}/libheapgauge.so {greedy}"]
+        run = subprocess.run(enter, env=clean_env | {"HEAPGAUGE_DIR": str(folder)}, capture_output=True, text=True, timeout=WAIT_SECONDS)
+        held = int(run.stdout.split()[-1])
+        (last,) = wait_for(lambda: [p for p in server.accepted() if p["labels"].get("ended") == "oom"], "its last profile")
+    assert last["labels"]["service_name"] == "greedy"
+    assert last["totals"]["inuse_space"] >= held
