@@ -11,6 +11,7 @@
 #include "recorder/python/interpreter.h"
 #include "recorder/python/stack.h"
 #include "recorder/sampling/cpu_limit.h"
+#include "recorder/sampling/probes.h"
 #include "recorder/sampling/sampled_blocks.h"
 #include "recorder/unwind/walk.h"
 
@@ -196,6 +197,7 @@ static bool put_sample(struct slot *slot, void *block, const struct block *entry
 	sample_remember(block);
 	if (UNLIKELY(old.counters != 0)) {
 		health_add(HEALTH_repaired_blocks);
+		probes_free(block);
 		record_end(slot, block, &old, 0, false);
 	}
 	return true;
@@ -226,6 +228,7 @@ static struct live_site_counters *record_sample(struct slot *slot, void *block, 
 	slot->last_block = block;
 	slot->last_weight = entry.weight;
 	slot->last_calls = countdown_now()->calls;
+	probes_alloc(block, size, entry.weight);
 	return counters;
 }
 

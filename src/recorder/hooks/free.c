@@ -6,6 +6,7 @@
 #include "recorder/counters/sites.h"
 #include "recorder/process/startup.h"
 #include "recorder/sampling/cpu_limit.h"
+#include "recorder/sampling/probes.h"
 #include "recorder/sampling/sampled_blocks.h"
 
 COLD void record_unknown_free(const void *block)
@@ -24,13 +25,23 @@ COLD void record_unknown_free(const void *block)
 		health_add(HEALTH_unknown_frees);
 }
 
+/* Takes a sample out of the index; counters 0: not a sample. */
+static ALWAYS_INLINE struct block take_sample(const void *block)
+{
+	struct block entry = sampled_blocks_take((uintptr_t)block);
+
+	if (entry.counters != 0)
+		probes_free(block);
+	return entry;
+}
+
 NOINLINE bool record_free_sample(struct slot *slot, void *block)
 {
 	uint64_t began = cpu_limit_now();
 
 	if (!sampled_blocks_may_have(block))
 		return false;
-	struct block entry = sampled_blocks_take((uintptr_t)block);
+	struct block entry = take_sample(block);
 
 	if (entry.counters != 0)
 		record_ended(slot, block, &entry, fragmentation_of(block, entry.size_bytes),
@@ -67,7 +78,7 @@ NOINLINE bool record_take_sample(const void *block, struct block *ret)
 {
 	if (!sampled_blocks_may_have(block))
 		return false;
-	*ret = sampled_blocks_take((uintptr_t)block);
+	*ret = take_sample(block);
 	return ret->counters != 0;
 }
 

@@ -3,13 +3,16 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
 import pytest
 
 from compiled import WAIT_SECONDS, losses
+from tracing import probes_of
 
+SOURCES = pathlib.Path(__file__).resolve().parents[3] / "src"
 TEXT = """
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +132,21 @@ def test_a_linked_program_records_itself(scratch, linked, run_alone, report_json
         live.unlink()
         tried += 1
     assert tried >= 3
+
+
+@pytest.mark.parametrize("linker", ["bfd", "gold", "lld", "mold"])
+def test_a_program_may_have_probes_too(scratch, linked, linker):
+    """Their notes and ours refer to one .stapsdt.base, by which a tracer computes where the probes are."""
+    if not shutil.which("mold" if linker == "mold" else f"ld.{linker}"):
+        pytest.skip(f"no {linker}")
+    own = '#include "recorder/arch/probe.h"\nPROBE_SEMAPHORE(own, probe);\n' + TEXT.replace("work();", "long n = 1; work(); PROBE_1(own, probe, n);")
+    program = link(scratch, "gcc", own, f"-I{SOURCES}", f"-fuse-ld={linker}", *linked)
+    sections = subprocess.run(["readelf", "-SW", program], capture_output=True, text=True, check=True).stdout
+    (base,) = re.findall(r"\.stapsdt\.base\s+PROGBITS\s+(\w+) \w+ 000001 ", sections)
+    probes = probes_of(program)
+    assert probes.keys() == {"probe", "alloc", "free"}
+    assert {probe.base for probe in probes.values()} == {int(base, 16)}
+    assert len({probe.semaphore for probe in probes.values()} - {0}) == 3
 
 
 @pytest.mark.parametrize("flags", [[], ["-static-libstdc++", "-static-libgcc"], ["-flto"]], ids=" ".join)
