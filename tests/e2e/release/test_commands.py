@@ -13,9 +13,10 @@ import pytest
 from alone import folder_on_tmpfs
 from compiled import WAIT_SECONDS, compile_c
 from terminal import Terminal
+from tracing import need_bpftrace
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGES = ["README.md", *(f"docs/howto/{name}.md" for name in ("record", "production", "terminal", "view", "names"))]
+PAGES = ["README.md", *(f"docs/howto/{name}.md" for name in ("record", "production", "terminal", "view", "names", "bpftrace"))]
 # Waits for the end of its input, which is at once unless the test holds it.
 SERVER = r"""
 #include <stdio.h>
@@ -104,6 +105,9 @@ def stop(command, env, folder):
 
 @pytest.mark.parametrize(("page", "command"), RUN, ids=[f"{pathlib.Path(page).stem}-{command[:60]}" for page, command in RUN])
 def test_a_command_runs_as_printed(page, command, prefix, profiles, scratch, clean_env):
+    if "bpftrace" in command:
+        need_bpftrace()  # as root, who may have no sudo
+        command = command.removeprefix("sudo ")
     compile_c(scratch, "server", SERVER, "-g")
     (scratch / "app.py").write_text("kept = [str(i) for i in range(1000)]\n")
     recorder = prefix / "lib/heapgauge/libheapgauge.so"
