@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 import recorder
+from alone import file_of, folder_on_tmpfs
 from compiled import WAIT_SECONDS, compile_c, losses
 from test_control import INCLUDE
 from tracing import need_bpftrace, probes_of, semaphores, traced
@@ -241,3 +242,17 @@ def test_children_are_processes_of_their_own(talking, library, scratch, report_j
     # A child frees many blocks of its parent; none of them is a sample of its own. These are settle()'s.
     child = next(process["pid"] for process in processes if process["pid"] != program.pid)
     assert maps["@unknown"] == {str(program.pid): 8, str(child): 6}
+
+
+def test_a_program_that_links_the_recorder_has_the_probes(scratch, build, clean_env, report_json):
+    need_bpftrace()
+    linked = ["-Wl,-u,heapgauge_linked", str(build / "libheapgauge.a")]
+    program = compile_c(scratch, "linked", PROGRAM, "-pthread", f"-I{INCLUDE}", *linked)
+    with folder_on_tmpfs() as folder:
+        own = {"HEAPGAUGE_MODE": "sample", "HEAPGAUGE_INTERVAL": "16384", "HEAPGAUGE_DIR": str(folder), "HEAPGAUGE_KEEP": "1"}
+        with Talking([program], clean_env | own) as talking_alone:
+            with traced(script(program), talking_alone.pid, program) as maps:
+                talking_alone.say("1")
+        recorded = recorded_of(report_json, file_of(folder, talking_alone.pid), talking_alone.pid)
+    assert traced_of(maps, talking_alone.pid) == recorded
+    assert recorded[0] > 2000
