@@ -13,6 +13,11 @@ const struct exporter exporters[] = {
 	  .errors =
 		  "variances (squared standard errors, which add up) are sample types of their own",
 	  .takes = TAKES_COST | TAKES_MOMENT },
+	{ "otlp", "OpenTelemetry Collector: OTLP 1.10.0, profiles v1development; experimental",
+	  export_otlp, ".otlp.pb",
+	  "experimental: the schema is that of OTLP 1.10.0 (profiles v1development), and may still change",
+	  .errors = "variances (squared standard errors, which add up) are profiles of their own",
+	  .takes = TAKES_COST | TAKES_MOMENT },
 	{ "folded", "flamegraph.pl, inferno, Speedscope: one stack per line", export_folded,
 	  ".folded", "folded stacks carry one number: choose it with --cost",
 	  .errors = "folded stacks cannot carry standard errors; see the report",

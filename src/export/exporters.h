@@ -60,6 +60,7 @@ extern const struct exporter exporters[];
 const struct exporter *exporter_find(const char *name);
 
 exporter_run export_pprof;
+exporter_run export_otlp;
 exporter_run export_folded;
 exporter_run export_speedscope;
 exporter_run export_dot;

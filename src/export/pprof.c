@@ -133,7 +133,7 @@ static void put_sample(struct writer *w, const struct entry *e)
 	size_t values = protobuf_begin(w->out, 2);
 
 	for (size_t i = 0; i < w->types.count; i++)
-		protobuf_element(w->out, (uint64_t)sample_value(w->in, &w->types.at[i], e));
+		protobuf_element(w->out, (uint64_t)sample_value(w->in, &w->types.at[i], &e->m));
 	protobuf_end(w->out, values);
 	if (w->in->profile->process_count > 1)
 		put_label(w, "pid", NULL, e->process->pid);

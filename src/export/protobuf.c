@@ -38,10 +38,15 @@ void protobuf_fixed64(struct buffer *b, unsigned field, uint64_t value)
 	buffer_u64(b, value);
 }
 
-void protobuf_bytes(struct buffer *b, unsigned field, struct span bytes)
+void protobuf_head(struct buffer *b, unsigned field, size_t size)
 {
 	put_key(b, field, WIRE_BYTES);
-	protobuf_element(b, bytes.size);
+	protobuf_element(b, size);
+}
+
+void protobuf_bytes(struct buffer *b, unsigned field, struct span bytes)
+{
+	protobuf_head(b, field, bytes.size);
 	buffer_append(b, bytes.data, bytes.size);
 }
 

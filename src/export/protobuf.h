@@ -22,6 +22,8 @@ void protobuf_number(struct buffer *b, unsigned field, uint64_t value);
 void protobuf_fixed64(struct buffer *b, unsigned field, uint64_t value);
 /* bytes, or a message that is already encoded; written also if empty. */
 void protobuf_bytes(struct buffer *b, unsigned field, struct span bytes);
+/* The head of a field of that many bytes, which the caller writes. */
+void protobuf_head(struct buffer *b, unsigned field, size_t size);
 /* A string, which must be UTF-8: other bytes and control characters are replaced. Written also if empty. */
 void protobuf_text(struct buffer *b, unsigned field, const char *text);
 

@@ -44,13 +44,13 @@ struct sample_types sample_types_of(const struct export_input *in)
 }
 
 int64_t sample_value(const struct export_input *in, const struct sample_type *type,
-		     const struct entry *e)
+		     const struct measures *m)
 {
 	uint64_t duration_ns = in->selection->duration_ns;
 
 	if (type->is_variance)
-		return whole_variance(fabs(cost_variance(type->cost, &e->m, duration_ns)));
-	return cost_of(type->cost, &e->m, duration_ns);
+		return whole_variance(fabs(cost_variance(type->cost, m, duration_ns)));
+	return cost_of(type->cost, m, duration_ns);
 }
 
 uint64_t sampling_period(const struct profile *profile)

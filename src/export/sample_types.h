@@ -27,7 +27,7 @@ struct sample_types {
 
 struct sample_types sample_types_of(const struct export_input *input);
 int64_t sample_value(const struct export_input *input, const struct sample_type *type,
-		     const struct entry *entry);
+		     const struct measures *measures);
 
 /* The period of these types is in bytes of "space": 1 if every block was recorded, else the average bytes between samples. */
 uint64_t sampling_period(const struct profile *profile);

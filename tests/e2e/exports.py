@@ -51,6 +51,46 @@ static __attribute__((noinline, noipa)) void outer(int i) { inner(i); __asm__ vo
 int main(void) { for (int i = 0; i < 3; i++) outer(i); free(kept[1]); return 0; }
 """
 
+RUST_PROGRAM = """
+use std::hint::black_box;
+#[inline(never)]
+fn keep<T: Clone>(value: T, count: usize) -> Vec<T> { black_box(vec![value; count]) }
+mod shop {
+    #[inline(never)]
+    pub fn stock() -> Vec<Vec<u8>> { (1..=10).map(|i| super::keep(7u8, i * 100)).collect() }
+}
+fn main() {
+    let kept = (keep(3u64, 1000), shop::stock());
+    drop(keep(1u8, 5000));
+    std::mem::forget(kept);
+}
+"""
+
+PYTHON_PROGRAM = """
+class Shelf:
+    def fill(self, count):
+        self.rows = [bytearray(7000 + i) for i in range(count)]
+def stock():
+    shelf = Shelf()
+    shelf.fill(20)
+    return shelf
+kept = stock()
+bytearray(123456)
+"""
+
+
+def make_rust(folder):
+    source, program = folder / "rusty.rs", folder / "rusty"
+    source.write_text(RUST_PROGRAM)
+    subprocess.run([tool("rustc", "apt install rustc-web"), "-g", "-O", source, "-o", program], check=True)
+    return program
+
+
+def make_python(folder):
+    source = folder / "shelves.py"
+    source.write_text(PYTHON_PROGRAM)
+    return source
+
 
 def tool(name, source):
     """The path of a program that .ci/run installs."""
@@ -157,6 +197,8 @@ def scene(heapgauge, build, tmp_path_factory):
         "tree": lambda: [target, "child"],
         "odd": lambda: [make_odd(folder)],
         "bare": lambda: [compile_c(folder, "bare", BARE_PROGRAM, "-g0", "-s")],
+        "rust": lambda: [make_rust(folder)],
+        "python": lambda: ["/usr/bin/python3", make_python(folder)],
         "empty": lambda: [compile_c(folder, "empty", "int main(void) { return 0; }")],
     }
     env = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPGAUGE_", "LD_"))}

@@ -10,7 +10,7 @@ import pytest
 from exports import LONG, output_of, scene, tool  # noqa: F401
 
 STACKS = 150000 if LONG else 20000
-FORMATS = ["pprof", "folded", "speedscope", "dot", "dot-tags", "gprof2dot", "callgrind", "massif", "dhat", "heaptrack", "csv", "jsonl"]
+FORMATS = ["pprof", "otlp", "folded", "speedscope", "dot", "dot-tags", "gprof2dot", "callgrind", "massif", "dhat", "heaptrack", "csv", "jsonl"]
 # What opening the recording takes, and as much again.
 MEMORY_BYTES = (600 if LONG else 250) << 20
 

@@ -2,6 +2,7 @@
 """Profiles for pprof, read by pprof itself."""
 
 import collections
+import gzip
 import re
 
 import pytest
@@ -214,6 +215,96 @@ def test_pprof_of_a_thread_has_its_calls_alone(scene):
     # It also freed something of another thread's.
     with pytest.raises(AssertionError, match="held at the peak is not known"):
         it.export("pprof", "--thread", thread, "--at", "peak")
+
+
+def varint(data):
+    """The number at the beginning, and the rest."""
+    value = 0
+    for i, byte in enumerate(data):
+        value |= (byte & 127) << 7 * i
+        if byte < 128:
+            return value, data[i + 1 :]
+    raise AssertionError("truncated")
+
+
+def packed(data):
+    """The numbers of a packed array."""
+    numbers = []
+    while data:
+        value, data = varint(data)
+        numbers.append(value)
+    return numbers
+
+
+def message(data):
+    """{number: values of that field, each an int or bytes}."""
+    found = collections.defaultdict(list)
+    data = memoryview(data)
+    while data:
+        key, data = varint(data)
+        value, data = varint(data)
+        assert key & 7 in (0, 2)
+        if key & 7 == 2:
+            value, data = bytes(data[:value]), data[value:]
+        found[key >> 3].append(value)
+    return found
+
+
+EMPTY_KEY = """
+#include <heapgauge/heapgauge.h>
+#include <stdlib.h>
+static void *volatile kept;
+int main(void) {
+    HG_LABEL("", "nothing");
+    HG_LABEL("phase", "load");
+    kept = malloc(100);
+    return 0;
+}
+"""
+COSTS = ["live", "total", "calls", "blocks", "temporary", "max", "waste", "lifetime", "realloc", "rate"]
+
+
+def check_for_stores(path):
+    """What Pyroscope and Parca reject, though pprof reads it. As its bytes are: pprof itself would number again."""
+    profile = message(gzip.decompress(path.read_bytes()))
+    strings = [text.decode("utf-8") for text in profile[6]]
+    assert strings[0] == "" and all(strings[1:])
+    types = [[strings[at] for at in (kind[1][0], kind[2][0])] for kind in map(message, profile[1])]
+    assert [unit for _, unit in types[:4]] == ["count", "bytes", "count", "bytes"]
+    assert all(re.fullmatch(r"[a-z_]+", name) for name, _ in types)
+    period = message(profile[11][0])
+    assert [strings[period[1][0]], strings[period[2][0]]] == ["space", "bytes"] and profile[12][0] >= 1
+    assert profile[9][0] > 1_700_000_000_000_000_000
+    tables = {number: [message(item) for item in profile[number]] for number in (3, 4, 5)}
+    for table in tables.values():
+        assert [item[1] for item in table] == [[i] for i in range(1, len(table) + 1)]
+    for location in tables[4]:
+        assert location[2] == [] or 1 <= location[2][0] <= len(tables[3])
+        assert location[4] and all(1 <= message(line)[1][0] <= len(tables[5]) for line in location[4])
+    keys = set()
+    for sample in map(message, profile[2]):
+        assert all(1 <= at <= len(tables[4]) for at in packed(sample[1][0]))
+        assert len(packed(sample[2][0])) == len(types)
+        keys |= {strings[message(label)[1][0]] for label in sample[3]}
+    assert "" not in keys
+    return keys
+
+
+@pytest.mark.parametrize("name", ["plain", "tree", "odd", "bare", "rust", "python", "empty"])
+def test_pprof_keeps_the_rules_of_stores(scene, name):
+    check_for_stores(scene(name).export("pprof"))
+
+
+@pytest.mark.parametrize("cost", COSTS)
+def test_pprof_keeps_the_rules_of_stores_whatever_the_cost(scene, cost):
+    check_for_stores(scene("plain").export("pprof", "--cost", cost))
+
+
+def test_a_label_without_a_key_is_left_out(scratch, record, heapgauge):
+    run = record([compile_c(scratch, "empty_key", EMPTY_KEY, f"-I{ROOT / 'include'}")])
+    path = scratch / "empty_key.pb.gz"
+    output_of(heapgauge, "export", run.path, "--format", "pprof", "-o", path)
+    assert check_for_stores(path) == {"tag", "phase"}
 
 
 def test_pprof_of_nothing_is_a_profile(scene):

@@ -278,7 +278,7 @@ def test_exports_carry_errors_or_say_so(pair, heapgauge, scratch):
         out = scratch / f"out.{name}"
         done = subprocess.run(
             [heapgauge, "export", path, "--format", name, "--cost", "total", "-o", out]
-            if name in ("pprof", "folded", "speedscope", "dot", "dot-tags", "gprof2dot", "callgrind")
+            if name in ("pprof", "otlp", "folded", "speedscope", "dot", "dot-tags", "gprof2dot", "callgrind")
             else [heapgauge, "export", path, "--format", name, "-o", out],
             check=True,
             capture_output=True,
@@ -304,3 +304,6 @@ def test_exports_carry_errors_or_say_so(pair, heapgauge, scratch):
     text = gzip.decompress(export("pprof")[0])
     assert b"alloc_space_variance" in text and b"standard errors: total" in text
     assert b"variance" not in gzip.decompress(export("pprof", pair[0])[0])
+    sampled, said = export("otlp")
+    assert b"alloc_space_variance" in sampled and "variances" in said
+    assert b"variance" not in export("otlp", pair[0])[0]
