@@ -73,13 +73,15 @@ static bool is_committed(void *context, const char *key, uint64_t serial)
 
 static void add(struct queue *queue, uint64_t serial, const char *path)
 {
+	char text[24];
 	const struct pyroscope_label labels[] = { { "service_name", "pushed" },
-						  { "host", "test" } };
+						  { "serial", text } };
 	struct pyroscope_source source = { "test", 1, 2, serial };
 	struct buffer profile = BUFFER_INIT, request = BUFFER_INIT;
 	uint64_t now_ns = clock_real_ns();
 	struct error err = ERROR_INIT;
 
+	snprintf(text, sizeof text, "%" PRIu64, serial);
 	if (file_read(path, 64 << 20, &profile, &err) < 0 ||
 	    pyroscope_encode(labels, ARRAY_SIZE(labels), pyroscope_id(&source),
 			     buffer_span(&profile), &request, &err) < 0)

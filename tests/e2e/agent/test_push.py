@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import threading
@@ -44,6 +45,10 @@ def push(build, tmp_path):
 
 def ids(profiles):
     return [profile["id"] for profile in profiles]
+
+
+def serials(profiles):
+    return [int(profile["labels"]["serial"]) for profile in profiles]
 
 
 # ---- the server refuses what Pyroscope would ----
@@ -103,7 +108,8 @@ def test_items_arrive_once_in_order_with_their_labels(pyroscope_server, push):
     result = push(server, count=20)
     accepted = server.accepted()
     assert len(set(ids(accepted))) == 20 and not server.refused()
-    assert {"__name__": "memory", "__delta__": "false", "service_name": "pushed", "host": "test"} == accepted[0]["labels"]
+    assert serials(accepted) == list(range(1, 21))
+    assert accepted[0]["labels"] == {"__name__": "memory", "__delta__": "false", "service_name": "pushed", "serial": "1"}
     assert all(profile["totals"] == {"alloc_objects": 1, "alloc_space": 100, "inuse_objects": 1, "inuse_space": 100} for profile in accepted)
     assert result["sent"] == 20 and result["ok"] == 20 and result["has_success"] and result["error"] == ""
     assert not list((server.folder.parent / "queue").iterdir())
@@ -240,6 +246,14 @@ def test_the_environment_names_no_proxy(pyroscope_server, push):
     assert push(pyroscope_server(), count=1, env={"http_proxy": proxy, "HTTPS_PROXY": proxy, "ALL_PROXY": proxy})["sent"] == 1
 
 
+def test_without_libcurl_it_says_what_to_install(pyroscope_server, push, tmp_path, build):
+    (tmp_path / "libcurl.so.4").write_text("no library")
+    with push.begin(pyroscope_server(), count=1, env={"LD_LIBRARY_PATH": str(tmp_path)}) as process:
+        err = process.communicate(timeout=WAIT_SECONDS)[1]
+    assert process.returncode == 1 and "needs libcurl.so.4, which cannot be loaded" in err and "install libcurl4" in err
+    assert "libcurl" not in output_of("readelf", "-d", build / "made" / "push_items")
+
+
 # ---- ends ----
 
 
@@ -266,17 +280,23 @@ def test_a_kill_after_delivery_sends_again_with_the_same_id(pyroscope_server, pu
     assert first["id"] == second["id"] and second["duplicate"]
 
 
-def test_killed_at_random_moments_no_item_is_lost(pyroscope_server, push):
-    server = pyroscope_server(rate=0)
-    for i in range(10):
+def test_killed_at_random_moments_no_item_is_lost(pyroscope_server, push, tmp_path):
+    server, queued = pyroscope_server(rate=0), set()
+    for i in range(12):
         with push.begin(server, count=20, first=1 + 20 * i) as process:
-            threading.Event().wait(0.003 * i * i)
+            threading.Event().wait(random.uniform(0.005, 0.4))
             process.kill()
-    result = push(server, count=1, first=1000)
-    # What was queued is delivered; the killed process may have queued fewer than it wanted. Again only what was just being sent.
-    assert result["queued"] == 0 and not server.refused()
-    assert sum(profile["duplicate"] for profile in server.accepted()) <= 10
-    assert len(set(ids(server.accepted()))) > 20
+        # SEQUENCE-KEY-SERIAL-TIME.item, or the same without the first while it is pending.
+        queued |= {int(path.name.split("-")[-2], 16) for path in (tmp_path / "queue").glob("*.[ip]*")}
+    assert push(server)["queued"] == 0
+    delivered = serials(server.accepted())
+    assert queued and queued <= set(delivered) and not server.refused()
+    for i in range(12):
+        of_run = sorted(serial for serial in set(delivered) if 20 * i < serial <= 20 * (i + 1))
+        assert of_run == list(range(1 + 20 * i, 1 + 20 * i + len(of_run))), "none between others is missing"
+    # Only what was just being sent is sent again, with the same id.
+    assert len(delivered) - len(set(delivered)) == sum(profile["duplicate"] for profile in server.accepted()) <= 12
+    assert len(set(ids(server.accepted()))) == len(set(delivered))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
