@@ -14,7 +14,7 @@
 
 #include "base/checked.h"
 #include "format/recording/rows.h"
-#include "model/frames/fold.h"
+#include "model/frames/own_code.h"
 #include "model/history.h"
 #include "model/missed.h"
 #include "util/files.h"
@@ -103,7 +103,7 @@ uint64_t unrecorded_python_arenas(const struct profile_process *p)
 
 	for (size_t i = 0; i < p->site_count && !p->has_python_pools && !unknown; i++)
 		if (p->sites[i].kind == PROFILE_MMAP &&
-		    fold_is_interpreter(mapper_of(p, &p->sites[i])))
+		    is_python_interpreter(mapper_of(p, &p->sites[i])))
 			sum = saturating_add(sum, p->sites[i].numbers.max_bytes);
 	return sum >= LARGE_BYTES ? sum : 0;
 }

@@ -105,6 +105,57 @@ static void an_interpreter_is_never_the_project(void **state)
 	}
 }
 
+static void copies_of_libraries_are_not_own(void **state)
+{
+	struct own_frame f = { .exe = "/home/me/vendor/app/build/app",
+			       .module = "/home/me/vendor/app/build/app" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const char *rule = i ? "root:/home/me/vendor/app" : "modules";
+
+		f.file = "/home/me/vendor/app/src/main.c"; /* the project is in such a folder */
+		assert_true(covers(rule, f));
+		f.file = "/home/me/vendor/app/externals/simplecpp/simplecpp.cpp";
+		assert_false(covers(rule, f));
+		f.file = "/home/me/vendor/app/src/third_party/zlib/inflate.c";
+		assert_false(covers(rule, f));
+		f.file = "/home/me/vendor/app/src/vendors.c";
+		assert_true(covers(rule, f));
+		f.file = "/home/me/vendor/app/build/../deps/x.c";
+		assert_false(covers(rule, f));
+	}
+	/* Built elsewhere: nothing tells the project from what is around it. */
+	f.file = "/srv/vendor/app/main.c";
+	assert_true(covers("modules", f));
+}
+
+static void assert_package(const char *file, const char *package)
+{
+	struct span found = installed_package(file);
+
+	assert_int_equal(found.size, strlen(package));
+	assert_memory_equal(found.data, package, found.size);
+}
+
+static void packages_are_folders(void **state)
+{
+	(void)state;
+	assert_package("/v/lib/python3.11/site-packages/black/parsing.py",
+		       "/v/lib/python3.11/site-packages/black/");
+	assert_package("/usr/lib/python3/dist-packages/apt/cache.py",
+		       "/usr/lib/python3/dist-packages/apt/");
+	assert_package("/v/lib/python3.11/site-packages/six.py", "");
+	assert_package("/r/.cargo/registry/src/index.crates.io-1/rg-1.0/crates/core/main.rs",
+		       "/r/.cargo/registry/src/index.crates.io-1/rg-1.0/");
+	assert_package("/r/.cargo/git/checkouts/rg-12/3ab/src/main.rs",
+		       "/r/.cargo/git/checkouts/rg-12/3ab/");
+	assert_package("/home/me/app/main.c", "");
+	assert_true(is_python_interpreter("/usr/bin/python3.11"));
+	assert_true(is_python_interpreter("/usr/lib/libpython3.12.so.1.0"));
+	assert_false(is_python_interpreter("/usr/bin/python3-config"));
+}
+
 static void regex_matches_function_file_or_module(void **state)
 {
 	struct own_frame f = {
@@ -164,6 +215,8 @@ int main(void)
 		cmocka_unit_test(root_covers_sources_below_it),
 		cmocka_unit_test(modules_are_those_of_no_distribution),
 		cmocka_unit_test(an_interpreter_is_never_the_project),
+		cmocka_unit_test(copies_of_libraries_are_not_own),
+		cmocka_unit_test(packages_are_folders),
 		cmocka_unit_test(regex_matches_function_file_or_module),
 		cmocka_unit_test(other_texts_are_refused),
 		cmocka_unit_test(rule_is_described),

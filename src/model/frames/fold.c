@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format/live/live_codes.h"
+#include "model/frames/own_code.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -28,18 +29,6 @@ struct folding {
 	bool *inside, *way_in;
 	uint32_t *fold;
 };
-
-bool fold_is_interpreter(const char *path)
-{
-	const char *name = path_base(path);
-
-	if (strncmp(name, "libpython", 9) == 0)
-		return true;
-	if (strncmp(name, "python", 6) != 0)
-		return false;
-	name += 6;
-	return name[strspn(name, "0123456789.td")] == '\0';
-}
 
 /* The recorder is on the stack where a wrapped allocator calls malloc. */
 static bool is_recorder(const char *path)
@@ -88,7 +77,7 @@ static void classify_modules(const struct process_rows *rows, uint8_t *parts)
 	for (size_t i = 1; i < rows->module_count; i++) {
 		if (parts[i] != PART_NATIVE)
 			continue;
-		if (fold_is_interpreter(rows->modules[i].path))
+		if (is_python_interpreter(rows->modules[i].path))
 			parts[i] = PART_INTERPRETER;
 		else if (is_recorder(rows->modules[i].path))
 			parts[i] = PART_RECORDER;

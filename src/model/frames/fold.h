@@ -17,9 +17,6 @@ int fold_build(struct profile_process *process, struct fold_options options, str
 /* Whether the name is that of a Python function: its module is its source file. */
 bool fold_is_python(const struct process_rows *rows, const struct name_row *name);
 
-/* "python3", "python3.12", "libpython3.12.so.1.0"; not "python3-config". */
-bool fold_is_interpreter(const char *path);
-
 /* The node that represents a node of the rows. */
 static inline uint32_t fold_node(const struct profile_process *p, uint32_t row_node)
 {

@@ -85,6 +85,38 @@ void own_rule_release(struct own_rule *rule)
 	*rule = (struct own_rule){ .kind = OWN_MODULES };
 }
 
+/* Past so many folders; NULL: it has fewer. */
+static const char *past_folders(const char *path, size_t count)
+{
+	for (; path && count > 0; count--) {
+		path = strchr(path, '/');
+		path += path != NULL;
+	}
+	return path;
+}
+
+struct span installed_package(const char *file)
+{
+	/* The package is the last of so many folders. */
+	static const struct {
+		const char *below;
+		size_t folders;
+	} places[] = { { "/site-packages/", 1 },
+		       { "/dist-packages/", 1 },
+		       { "/registry/src/", 2 },
+		       { "/git/checkouts/", 2 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		const char *at = strstr(file, places[i].below);
+		const char *end =
+			at ? past_folders(at + strlen(places[i].below), places[i].folders) : NULL;
+
+		if (end)
+			return span_of(file, (size_t)(end - file));
+	}
+	return span_of(file, 0);
+}
+
 bool is_distribution_path(const char *path)
 {
 	static const char *const folders[] = { "/usr/", "/lib/",       "/lib32/", "/lib64/",
@@ -102,10 +134,10 @@ bool is_distribution_path(const char *path)
 /* Sources of installed packages, wherever they are: a virtual environment is often inside the project. */
 static bool is_library_source(const char *file)
 {
-	static const char *const parts[] = { "/site-packages/",	 "/dist-packages/", "/.cargo/",
-					     "/cargo/registry/", "/rustc/",	    "/rustlib/",
-					     "/rust/deps/",	 "/lib/python3.",   "/go/pkg/mod/",
-					     "/node_modules/" };
+	static const char *const parts[] = { "/site-packages/", "/dist-packages/", "/.cargo/",
+					     "/registry/src/",	"/rustc/",	   "/rustlib/",
+					     "/rust/deps/",	"/git/checkouts/", "/lib/python3.",
+					     "/go/pkg/mod/",	"/node_modules/" };
 
 	if (begins(file, "<frozen ") || is_distribution_path(file))
 		return true;
@@ -113,6 +145,55 @@ static bool is_library_source(const char *file)
 		if (strstr(file, parts[i]))
 			return true;
 	return false;
+}
+
+/* Where projects keep copies of other projects' sources. */
+static bool is_third_party_folder(const char *name, size_t size)
+{
+	static const char *const names[] = { "third_party", "third-party", "thirdparty",
+					     "3rdparty",    "vendor",	   "vendored",
+					     "external",    "externals",   "extern",
+					     "deps",	    "subprojects", "_deps" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strlen(names[i]) == size && memcmp(name, names[i], size) == 0)
+			return true;
+	return false;
+}
+
+/* The part of the path below the folders that it shares with the program; NULL: it shares none. */
+static const char *below_shared(const char *file, const char *exe)
+{
+	size_t shared = 0;
+
+	for (size_t i = 0; file[i] && file[i] == exe[i]; i++)
+		if (file[i] == '/')
+			shared = i + 1;
+	return shared > 1 ? file + shared : NULL;
+}
+
+/* Only folders inside of the project count: it may be in one itself. */
+static bool is_third_party(const struct own_rule *rule, const struct own_frame *f)
+{
+	bool has_root = rule->kind == OWN_ROOT && begins(f->file, rule->text);
+	const char *at = has_root ? f->file + strlen(rule->text) : below_shared(f->file, f->exe);
+
+	for (const char *end; at && (end = strchr(at, '/')) != NULL; at = end + 1)
+		if (is_third_party_folder(at, (size_t)(end - at)))
+			return true;
+	return false;
+}
+
+bool is_python_interpreter(const char *path)
+{
+	const char *name = path_base(path);
+
+	if (strncmp(name, "libpython", 9) == 0)
+		return true;
+	if (strncmp(name, "python", 6) != 0)
+		return false;
+	name += 6;
+	return name[strspn(name, "0123456789.td")] == '\0';
 }
 
 static bool is_python(const struct own_frame *f)
@@ -162,7 +243,8 @@ bool own_rule_covers(const struct own_rule *rule, const struct own_frame *f)
 		       (f->file && regexec(&rule->regex, f->file, 0, NULL, 0) == 0) ||
 		       regexec(&rule->regex, f->module, 0, NULL, 0) == 0;
 	/* A file without a folder is known only by the module that it is in. */
-	if (f->file && (f->file[0] == '/' || f->file[0] == '<') && is_library_source(f->file))
+	if (f->file && (f->file[0] == '/' || f->file[0] == '<') &&
+	    (is_library_source(f->file) || is_third_party(rule, f)))
 		return false;
 	/* Of a tree of processes, programs from elsewhere have no sources in the project. */
 	return rule->kind == OWN_ROOT && begins(f->exe, rule->text) && !is_interpreter(f->exe)

@@ -10,8 +10,9 @@
  *	modules			modules that no distribution brought
  *	off			no frame is preferred
  *
- * "" is "modules". Sources in folders of installed packages (site-packages, a Rust registry, /usr/include) are never the
- * project's own, except by a regex. A program that a distribution brought is its own project, unless it is an interpreter.
+ * "" is "modules". Sources in folders of installed packages (site-packages, a Rust registry, /usr/include), and in folders of the
+ * project for copies of others (third_party, vendor), are never the project's own, except by a regex. A program that a distribution
+ * brought is its own project, unless it is an interpreter.
  */
 #ifndef MODEL_FRAMES_OWN_CODE_H
 #define MODEL_FRAMES_OWN_CODE_H
@@ -19,6 +20,7 @@
 #include <regex.h>
 #include <stdbool.h>
 
+#include "base/span.h"
 #include "util/error.h"
 
 enum own_kind { OWN_MODULES, OWN_ROOT, OWN_REGEX, OWN_OFF };
@@ -42,6 +44,13 @@ int own_rule_parse(const char *text, struct own_rule *ret, struct error *error);
 void own_rule_release(struct own_rule *rule);
 
 bool own_rule_covers(const struct own_rule *rule, const struct own_frame *frame);
+
+/* The folder of the installed package that a source file is in, with its final '/': of Python's site-packages, or of a crate from
+ * a registry or a repository. Empty: none. */
+struct span installed_package(const char *file);
+
+/* "python3", "python3.12", "libpython3.12.so.1.0"; not "python3-config". */
+bool is_python_interpreter(const char *path);
 
 /* Whether a package of the distribution brought the file, by its path. */
 bool is_distribution_path(const char *path);
