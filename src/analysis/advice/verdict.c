@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "model/estimates.h"
 #include "model/frames/names.h"
+#include "model/frames/own_code.h"
 #include "model/history.h"
 #include "model/tags.h"
 #include "model/unrecorded.h"
@@ -132,6 +133,45 @@ static bool owner_shares_find(struct result *result, struct locations *locations
 	return true;
 }
 
+/* Whether the owner is the Python interpreter, outside of all Python functions: it starts, and keeps this until the end. */
+static bool is_interpreters(struct locations *locations, const struct profile_process *p,
+			    const struct owner_share *share)
+{
+	const struct location *owner = stack_owner(locations, p, share->heaviest);
+
+	return owner && is_python_interpreter(owner->frame.module);
+}
+
+static bool has_interpreter(const struct profile_process *p)
+{
+	for (size_t i = 1; i < p->module_count; i++)
+		if (is_python_interpreter(p->modules[i].path))
+			return true;
+	return false;
+}
+
+/* Moves what the interpreter itself owns behind all others. Returns its bytes. */
+static uint64_t put_interpreter_last(struct locations *locations, const struct profile_process *p,
+				     struct owner_shares *shares, struct result *result)
+{
+	struct owner_share *last =
+		ARENA_ARRAY(&result->arena, struct owner_share, shares->count + 1);
+	size_t kept = 0, moved = 0;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; last && i < shares->count; i++) {
+		if (is_interpreters(locations, p, &shares->at[i])) {
+			sum = saturating_add(sum, shares->at[i].bytes);
+			last[moved++] = shares->at[i];
+		} else {
+			shares->at[kept++] = shares->at[i];
+		}
+	}
+	if (moved)
+		memcpy(shares->at + kept, last, moved * sizeof *last);
+	return sum;
+}
+
 /* The first leak of the process, or its first other finding; NULL: none. */
 static const struct finding *find_finding(const struct findings *findings,
 					  const struct profile_process *p, bool is_leak)
@@ -238,6 +278,7 @@ struct verdict {
 	struct growth growth;
 	const char *growing;		/* label of the site that grows most; "": not known */
 	struct owner_shares left, peak; /* of what is live at the end, and at the peak */
+	uint64_t interpreters;		/* of what is live at the end: kept by Python itself */
 	const char *pool_name; /* of a pool that was larger than the heap at the peak; NULL: none */
 	uint64_t pool_bytes;
 	struct owner_shares pool;
@@ -297,10 +338,12 @@ static void words_freed(struct words *w, const struct verdict *v, struct result_
 		words_text(w, when_it_ended(p));
 }
 
-static bool is_much_left(const struct profile_process *p)
+static bool is_much_left(const struct verdict *v)
 {
-	return p->live_bytes >= LEAST_LEFT &&
-	       (p->live_bytes >= MUCH_LEFT || p->live_bytes >= p->peak_bytes / LEFT_SHARE);
+	uint64_t bytes = saturating_sub(v->process->live_bytes, v->interpreters);
+
+	return bytes >= LEAST_LEFT &&
+	       (bytes >= MUCH_LEFT || bytes >= v->process->peak_bytes / LEFT_SHARE);
 }
 
 static const char *kind_of(const struct verdict *v)
@@ -311,7 +354,7 @@ static const char *kind_of(const struct verdict *v)
 		return "live";
 	if (v->leak)
 		return "unclear";
-	return is_much_left(v->process) ? "kept" : "freed";
+	return is_much_left(v) ? "kept" : "freed";
 }
 
 /* What follows from the kind. */
@@ -343,7 +386,7 @@ static void words_left(struct words *w, struct verdict *v)
 		value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums);
 
 	v->kind = kind_of(v);
-	if (!alive && !is_much_left(p) && !v->leak) {
+	if (!alive && !is_much_left(v) && !v->leak) {
 		words_freed(w, v, live);
 	} else {
 		text_format(w, alive ? "{} live" : "{} not freed", live);
@@ -498,6 +541,8 @@ bool verdict_describe(struct sentences *s, struct locations *locations,
 	    (in_pool.pool &&
 	     !owner_shares_find(s->result, locations, p, in_pool, v.pool_bytes, &v.pool)))
 		return false;
+	if (has_interpreter(p))
+		v.interpreters = put_interpreter_last(locations, p, &v.left, s->result);
 	v.pool_name = in_pool.pool;
 	v.rss_grew = rss_grows(p, &v.rss);
 	v.arenas = unrecorded_python_arenas(p);
