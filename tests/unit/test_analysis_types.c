@@ -183,6 +183,14 @@ static void wrappers_of_malloc_are_no_owners(void **state)
 		"lalloc",
 		"_alloc",
 		"alloc_clear",
+		"emalloc_real",
+		"xreallocarray",
+		"xstrdup_or_die",
+		"mem_pool_alloc_block",
+		"xdl_arena_alloc",
+		"more_blocks",
+		"leveldb::Arena::AllocateNewBlock(unsigned long)",
+		"Minisat::RegionAllocator<unsigned int>::capacity(unsigned int)",
 		"mem::Pool::realloc(void*, unsigned long)",
 		"_PyObject_Malloc",
 		"_PyMem_RawMalloc",
@@ -198,6 +206,7 @@ static void wrappers_of_malloc_are_no_owners(void **state)
 		"sqlite3BtreeInsert", "xml_parse",	  "zadd",
 		"PyList_Append",      "<app::Blob>::new", "app::alloc_buffers",
 		"alloc_word_desc",    "fts_alloc",	  "vim_strsave_all",
+		"realloc_tables",     "mallocator_new",	  "table<PoolAllocator>::insert(int)",
 	};
 
 	(void)state;
@@ -205,6 +214,50 @@ static void wrappers_of_malloc_are_no_owners(void **state)
 		assert_true(runtime_frame(wrappers[i]));
 	for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
 		assert_false(runtime_frame(owners[i]));
+}
+
+static bool in_allocator(const char *file, const char *language)
+{
+	return is_allocator_source(&(struct result_frame){
+		.function = "f", .full = "f", .module = "a", .file = file, .language = language });
+}
+
+static void source_files_are_named_for_their_allocator(void **state)
+{
+	(void)state;
+	assert_true(in_allocator("/src/xmalloc.c", "c"));
+	assert_true(in_allocator("generic/tclThreadAlloc.c", "c"));
+	assert_true(in_allocator("mem-pool.c", NULL));
+	assert_true(in_allocator("mtl/XAlloc.h", "c++"));
+	assert_false(in_allocator("alloc/parser.c", "c"));
+	assert_false(in_allocator("allocations.c", "c"));
+	assert_false(in_allocator("alloc.py", "python"));
+	assert_false(in_allocator("alloc", NULL));
+	assert_false(in_allocator(NULL, NULL));
+}
+
+static void instances_of_a_template_are_one(void **state)
+{
+	static const char *const names[][2] = {
+		{ "ns::vec<ns::vec<int> >::push", "ns::vec::push" },
+		{ "f<1, (char)60>", "f" },
+		{ "plain", "plain" },
+		{ "<app::Blob<T> as core::Clone>::clone", "<app::Blob as core::Clone>::clone" },
+		{ "run<int>::{lambda(int)#1}::operator()", "run::{lambda(int)#1}::operator()" },
+		{ "Less<int>::operator<", "Less::operator<" },
+		{ "unclosed<int", "unclosed" },
+		{ "", "" },
+	};
+	char name[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		name_without_arguments(span_of(names[i][0], strlen(names[i][0])), name,
+				       sizeof name);
+		assert_string_equal(name, names[i][1]);
+	}
+	name_without_arguments(span_of("abcdefgh", 8), name, 4);
+	assert_string_equal(name, "abc");
 }
 
 int main(void)
@@ -217,6 +270,8 @@ int main(void)
 		cmocka_unit_test(endless_nesting_ends),
 		cmocka_unit_test(a_return_type_hides_no_library),
 		cmocka_unit_test(wrappers_of_malloc_are_no_owners),
+		cmocka_unit_test(source_files_are_named_for_their_allocator),
+		cmocka_unit_test(instances_of_a_template_are_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

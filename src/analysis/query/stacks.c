@@ -17,7 +17,7 @@
 #include "util/files.h"
 #include "util/text/utf8.h"
 
-enum { LABEL_MAX_BYTES = 56, VIA_MAX_BYTES = 24 };
+enum { LABEL_MAX_BYTES = 56, VIA_MAX_BYTES = 24, NAME_MAX_BYTES = 512 };
 
 bool stack_value(struct result *result, struct locations *locations,
 		 const struct profile_process *process, node_id node, struct result_value *ret)
@@ -85,19 +85,53 @@ static const char *const runtimes[] = {
 	"__rust", "_start",	 "hg_pool_",	 "heapgauge::", "<heapgauge::",
 };
 
-/* What programs call their malloc wrappers, behind a prefix of their own: m_malloc, ximalloc, git_strdup, vim_memsave. */
-static bool ends_like_wrapper(struct span name)
+static bool ends_with_any(struct span name, const char *const *endings, size_t count)
 {
-	static const char *const endings[] = { "malloc",  "calloc", "realloc", "strdup",
-					       "strndup", "memdup", "memsave", "strsave" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
+	for (size_t i = 0; i < count; i++) {
 		size_t size = strlen(endings[i]);
 
 		if (name.size >= size &&
 		    strncasecmp((const char *)name.data + name.size - size, endings[i], size) == 0)
 			return true;
 	}
+	return false;
+}
+
+/* What programs call their malloc wrappers, behind a prefix of their own: m_malloc, ximalloc, git_strdup, vim_memsave; and
+ * before what says how it differs: emalloc_real, xmalloc_or_die. */
+static bool ends_like_wrapper(struct span name)
+{
+	static const char *const endings[] = { "malloc",  "calloc", "realloc", "strdup",
+					       "strndup", "memdup", "memsave", "strsave" };
+	static const char *const variants[] = { "array",   "_array", "_real", "_impl",
+						"_inline", "_safe",  "_zero", "_or_die",
+						"_nofail", "_fatal", "_debug" };
+
+	if (ends_with_any(name, endings, ARRAY_SIZE(endings)))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(variants); i++)
+		if (ends_with_any(name, &variants[i], 1))
+			return ends_with_any(span_of(name.data, name.size - strlen(variants[i])),
+					     endings, ARRAY_SIZE(endings));
+	return false;
+}
+
+/* Functions of pools and arenas, which hand out parts of larger blocks, and of allocators in C++: mem_pool_alloc, more_blocks,
+ * Arena::AllocateNewBlock, RegionAllocator::grow. */
+static bool is_of_pool(struct span name)
+{
+	static const char *const parts[] = { "pool_alloc",   "poolalloc",   "pool::alloc",
+					     "pool_calloc",  "arena_alloc", "arenaalloc",
+					     "arena::alloc", "alloc_block", "allocblock",
+					     "alloc_chunk",  "allocchunk",  "more_block",
+					     "moreblock",    "more_core",   "morecore",
+					     "allocator::" };
+	char bare[NAME_MAX_BYTES];
+
+	name_without_arguments(name, bare, sizeof bare);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (strcasestr(bare, parts[i]))
+			return true;
 	return false;
 }
 
@@ -192,7 +226,17 @@ bool is_wrapper_name(const struct result_frame *f)
 	    begins_with_any(bare_name(f), runtimes, ARRAY_SIZE(runtimes)))
 		return false;
 	return is_of_sqlite(bare_name(f)) || ends_like_wrapper(name) || is_bare_alloc(name) ||
-	       begins_with_any(bare_name(f), wrappers, ARRAY_SIZE(wrappers));
+	       is_of_pool(name) || begins_with_any(bare_name(f), wrappers, ARRAY_SIZE(wrappers));
+}
+
+bool is_allocator_source(const struct result_frame *f)
+{
+	static const char *const stems[] = { "alloc", "mempool", "mem-pool", "mem_pool" };
+	const char *base = f->file ? path_base(f->file) : "", *end = strrchr(base, '.');
+
+	if (!end || (f->language && strcmp(f->language, "python") == 0))
+		return false;
+	return ends_with_any(span_of(base, (size_t)(end - base)), stems, ARRAY_SIZE(stems));
 }
 
 bool is_runtime_frame(const struct result_frame *f)

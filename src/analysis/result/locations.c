@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/result/entry.h"
 #include "analysis/result/runtime_frames.h"
 #include "analysis/result/type_names.h"
+#include "analysis/result/wrappers.h"
 #include "base/compiler.h"
 #include "model/frames/own_code.h"
 #include "util/cleanup.h"
@@ -19,6 +21,8 @@
 #include "util/intern.h"
 #include "util/numbering.h"
 #include "util/vector.h"
+
+enum { GENERIC_MAX_BYTES = 512 };
 
 /* The key that makes two locations equal on an axis. */
 struct location_group {
@@ -31,22 +35,26 @@ struct group_table {
 	VECTOR(const struct location *) examples; /* by number */
 };
 
-struct process_locations {
-	const struct profile_process *process;
-	struct location_chain *chains; /* by frame id; `at` is NULL before the first use */
-	bool *calls_malloc_for_others; /* by frame id: the function is an allocation wrapper */
+struct frame_locations {
+	struct location *list;
+	struct location_chain chain; /* of the list; `at` is NULL before the first use */
 };
 
-/* A function that calls malloc directly is a wrapper if at least so many places call it and ask for so many sizes. */
-enum { WRAPPER_CALLERS = 8, WRAPPER_SIZES = 4 };
+struct process_locations {
+	const struct profile_process *process;
+	struct frame_locations *frames; /* by id */
+	struct program_entry entry;	/* unknown before it is searched, as are the wrappers */
+	struct wrapper_flags wrappers;	/* by shape */
+};
 
 struct locations {
 	struct arena arena;
 	struct names *names;
 	VECTOR(struct process_locations) processes;
 	size_t last; /* the process of the last lookup, which is usually the next one too */
-	struct location_chain marks[MARK_DAMAGED + 1];
+	struct frame_locations marks[MARK_DAMAGED + 1];
 	struct group_table tables[AXIS_COUNT]; /* for the axes of frames */
+	struct numbering generics;
 	size_t count;
 	bool by_base;
 	struct intern bases;
@@ -69,7 +77,10 @@ void locations_free(struct locations *locations)
 		numbering_release(&locations->tables[i].groups);
 		vector_release(&locations->tables[i].examples);
 	}
+	for (size_t i = 0; i < locations->processes.count; i++)
+		free(locations->processes.at[i].wrappers.at);
 	vector_release(&locations->processes);
+	numbering_release(&locations->generics);
 	intern_release(&locations->bases);
 	arena_release(&locations->arena);
 	free(locations);
@@ -142,28 +153,61 @@ void location_classify(struct location *location)
 {
 	const struct result_frame *f = &location->frame;
 
-	location->wrapper_name = is_wrapper_name(f);
 	location->runtime_frame = is_runtime_frame(f);
+	location->wrapper_name = is_wrapper_name(f);
+	location->allocator_source = !location->runtime_frame && is_allocator_source(f);
 	location->nameless = is_nameless(f);
 	location->name = location->nameless ? span_of(f->function, strlen(f->function))
 					    : name_qualified(f->function);
 }
 
+/* Functions that differ only in their template arguments have one number. */
+static bool number_generic(struct locations *locations, struct location *p)
+{
+	const struct result_frame *f = &p->frame;
+	char name[GENERIC_MAX_BYTES];
+
+	name_without_arguments(p->nameless ? p->name : name_qualified(f->full), name, sizeof name);
+	const struct location_group group = { intern_text(&locations->bases, name), f->file,
+					      f->module, 0 };
+	size_t number = group.function ? number_of(&locations->generics, group) : SIZE_MAX;
+
+	p->generic = (uint32_t)number;
+	return number != SIZE_MAX;
+}
+
+/* Sets what depends on what is known of the process. */
+static void set_flags(struct location *p, const struct process_locations *known)
+{
+	const struct wrapper_flags *by_shape = &known->wrappers;
+	const char *main_file = known->entry.main_file;
+	/* A program of one file is no allocator. */
+	bool in_main_file = main_file && p->frame.file && strcmp(p->frame.file, main_file) == 0;
+
+	p->wrapper = p->wrapper_name || (p->allocator_source && !in_main_file) ||
+		     (p->generic < by_shape->count && by_shape->at[p->generic]);
+	p->frame.runtime_frame = p->runtime_frame || p->wrapper;
+	p->home = entry_has(&known->entry, p);
+	p->own |= p->home;
+	p->frame.own = p->own;
+}
+
 /* Thousands of processes have the same functions: copies what is known from the first one. */
-static void classify(const struct locations *locations, struct location *p)
+static bool classify(struct locations *locations, struct location *p)
 {
 	const struct location *first = locations_example(locations, AXIS_FUNCTION, p->function);
 
 	if (first == p || first->frame.full != p->frame.full) {
 		location_classify(p);
-	} else {
-		p->wrapper_name = first->wrapper_name;
-		p->runtime_frame = first->runtime_frame;
-		p->nameless = first->nameless;
-		p->name = first->name;
+		return number_generic(locations, p);
 	}
-	p->wrapper = p->wrapper_name || (p->wrapper && !is_in_runtime(&p->frame));
-	p->frame.runtime_frame = p->runtime_frame || p->wrapper;
+	p->wrapper_name = first->wrapper_name;
+	p->allocator_source = first->allocator_source;
+	p->runtime_frame = first->runtime_frame;
+	p->nameless = first->nameless;
+	p->name = first->name;
+	p->generic = first->generic;
+	return true;
 }
 
 static bool is_own(const struct profile_process *process, const struct named_frame *f)
@@ -177,12 +221,12 @@ static bool is_own(const struct profile_process *process, const struct named_fra
 	return process->own && own_rule_covers(process->own, &frame);
 }
 
-static struct location_chain make_chain(struct locations *locations,
-					const struct process_locations *known,
-					struct profile_frame frame)
+static struct frame_locations make_chain(struct locations *locations,
+					 const struct process_locations *known,
+					 struct profile_frame frame)
 {
 	const struct profile_process *process = known->process;
-	const struct location_chain nothing = { NULL, 0 };
+	const struct frame_locations nothing = { 0 };
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	struct named_stack named;
 
@@ -210,82 +254,37 @@ static struct location_chain make_chain(struct locations *locations,
 			.address_exact = f->address_exact,
 		};
 		list[i].arguments = f->arguments;
-		list[i].own = list[i].frame.own = is_own(process, f);
-		/* The function itself, not what was inlined into it. */
-		list[i].wrapper = i + 1 == named.count && frame.mark == MARK_NONE &&
-				  known->calls_malloc_for_others[frame.id.v];
-		if (!number_location(locations, &list[i]))
+		list[i].own = is_own(process, f);
+		if (!number_location(locations, &list[i]) || !classify(locations, &list[i]))
 			return nothing;
-		classify(locations, &list[i]);
+		set_flags(&list[i], known);
 		pointers[i] = &list[i];
 	}
-	return (struct location_chain){ pointers, named.count };
+	return (struct frame_locations){ list, { pointers, named.count } };
 }
 
-/* A caller of a function that calls malloc. */
-struct malloc_call {
-	uint32_t frame, caller;
-	uint64_t size; /* mean */
-};
-
-static int compare_calls(const void *left, const void *right)
+static void update_flags(const struct process_locations *known)
 {
-	const struct malloc_call *a = left, *b = right;
-
-	if (a->frame != b->frame)
-		return a->frame < b->frame ? -1 : 1;
-	if (a->caller != b->caller)
-		return a->caller < b->caller ? -1 : 1;
-	return a->size < b->size ? -1 : a->size > b->size;
+	for (size_t i = 0; i < known->process->frame_count; i++)
+		for (size_t j = 0; j < known->frames[i].chain.count; j++)
+			set_flags(&known->frames[i].list[j], known);
 }
 
-static bool is_wrapper(const struct malloc_call *calls, size_t count)
+/* What can be said of a frame only after a look at the whole process. */
+static bool learn(struct locations *locations, struct process_locations *known)
 {
-	uint64_t sizes[WRAPPER_SIZES];
-	size_t callers = 0, known = 0;
+	struct program_entry entry;
 
-	for (size_t i = 0; i < count; i++) {
-		size_t same = 0;
-
-		callers += i == 0 || calls[i].caller != calls[i - 1].caller;
-		while (same < known && sizes[same] != calls[i].size)
-			same++;
-		if (same == known && known < WRAPPER_SIZES)
-			sizes[known++] = calls[i].size;
-	}
-	return callers >= WRAPPER_CALLERS && known >= WRAPPER_SIZES;
-}
-
-/* Recognizes wrappers without names: by the frames that called malloc, and by their callers. A constructor, which many
- * call too, always asks for one size. */
-static bool find_wrappers(struct process_locations *known)
-{
-	const struct profile_process *p = known->process;
-	AUTO_FREE struct malloc_call *calls = calloc(p->site_count + 1, sizeof *calls);
-	size_t count = 0;
-
-	if (!calls)
+	if (!entry_find(locations, known->process, &entry))
 		return false;
-	for (size_t i = 0; i < p->site_count; i++) {
-		const struct profile_site *site = &p->sites[i];
-		struct profile_node leaf = profile_node(p, site->node), caller;
+	known->entry = entry;
+	update_flags(known);
+	struct wrapper_flags wrappers;
+	bool found = wrappers_find(locations, known->process, &wrappers);
 
-		if (site->kind != PROFILE_HEAP || !site->node.v || !leaf.parent.v)
-			continue;
-		caller = profile_node(p, leaf.parent);
-		if (leaf.frame.mark == MARK_NONE && caller.frame.mark == MARK_NONE &&
-		    site->numbers.calls > 0)
-			calls[count++] =
-				(struct malloc_call){ leaf.frame.id.v, caller.frame.id.v,
-						      site->numbers.bytes / site->numbers.calls };
-	}
-	qsort(calls, count, sizeof *calls, compare_calls);
-	for (size_t i = 0, next; i < count; i = next) {
-		for (next = i + 1; next < count && calls[next].frame == calls[i].frame;)
-			next++;
-		known->calls_malloc_for_others[calls[i].frame] = is_wrapper(&calls[i], next - i);
-	}
-	return true;
+	known->wrappers = wrappers;
+	update_flags(known);
+	return found;
 }
 
 static struct process_locations *locations_process(struct locations *locations,
@@ -301,15 +300,20 @@ static struct process_locations *locations_process(struct locations *locations,
 		}
 	struct process_locations added = {
 		.process = p,
-		.chains = ARENA_ARRAY(&locations->arena, struct location_chain, p->frame_count),
-		.calls_malloc_for_others = ARENA_ARRAY(&locations->arena, bool, p->frame_count),
+		.frames = ARENA_ARRAY(&locations->arena, struct frame_locations, p->frame_count),
 	};
 
-	if (!added.chains || !added.calls_malloc_for_others || !find_wrappers(&added) ||
-	    !vector_push(&locations->processes, added))
+	if (!added.frames || !vector_push(&locations->processes, added))
 		return NULL;
 	locations->last = locations->processes.count - 1;
-	return &locations->processes.at[locations->last];
+	struct process_locations *known = &locations->processes.at[locations->last];
+
+	/* Only its own frames are looked up meanwhile, so it does not move. */
+	if (learn(locations, known))
+		return known;
+	free(known->wrappers.at);
+	locations->processes.count--;
+	return NULL;
 }
 
 struct location_chain locations_of(struct locations *locations,
@@ -320,12 +324,12 @@ struct location_chain locations_of(struct locations *locations,
 	if (!known || node.v == 0)
 		return (struct location_chain){ NULL, 0 };
 	struct profile_frame frame = profile_node(process, node).frame;
-	struct location_chain *kept = frame.mark == MARK_NONE ? &known->chains[frame.id.v]
-							      : &locations->marks[frame.mark];
+	struct frame_locations *kept = frame.mark == MARK_NONE ? &known->frames[frame.id.v]
+							       : &locations->marks[frame.mark];
 
-	if (!kept->at)
+	if (!kept->chain.at)
 		*kept = make_chain(locations, known, frame);
-	return *kept;
+	return kept->chain;
 }
 
 int locations_stack(struct locations *locations, const struct profile_process *process,
@@ -371,7 +375,8 @@ void owner_visit(struct owner_search *search, const struct location *location)
 	if (location->wrapper)
 		return;
 	search->informative = inner(search->informative, location);
-	if (location->own && !location->nameless)
+	if (location->own && !location->nameless &&
+	    (!location->home || !search->own || search->own->home))
 		search->own = location;
 }
 

@@ -6,8 +6,8 @@
  * lines, files and modules have dense numbers, so views can sum into arrays; equal names have equal
  * numbers across processes and profiles. Not thread-safe.
  *
- * The owner of a stack is the frame to blame for it: the innermost one of the project's own code (model/frames/own_code.h); if
- * there is none, the innermost informative one. Frames of libc, of the language's runtime and containers, and allocation
+ * The owner of a stack is the frame to blame for it: the innermost one of the project's own code (model/frames/own_code.h), or else
+ * of the installed package that the program is (entry.h); if there is none, the innermost informative one. Frames of libc, of the language's runtime and containers, and allocation
  * wrappers such as xmalloc are neither.
  */
 #ifndef ANALYSIS_RESULT_PLACES_H
@@ -23,14 +23,17 @@ struct location {
 	const char *arguments;	   /* see model/frames/names.h; NULL: none */
 	struct span name; /* the function without its arguments; of a nameless frame, all of it */
 	uint32_t function, line, file, module;
-	bool runtime_frame; /* libc, runtimes, containers, wrappers with a known name */
-	bool wrapper;	    /* of malloc, by its name or its callers */
-	bool wrapper_name;  /* by its name */
-	bool own;	    /* the project's own code */
-	bool nameless;	    /* a sentinel frame, or module+offset */
+	uint32_t generic;      /* number of the function; all instances of a template are one */
+	bool runtime_frame;    /* libc, runtimes, containers, wrappers with a known name */
+	bool wrapper;	       /* of malloc, by its name, its source file or its shape */
+	bool wrapper_name;     /* by its name */
+	bool allocator_source; /* in a source file that is named for an allocator */
+	bool own;	       /* the project's own code */
+	bool home;     /* ... as part of the installed package that the program is: entry.h */
+	bool nameless; /* a sentinel frame, or module+offset */
 };
 
-/* Sets what the function's name says: name, wrapper_name, runtime_frame, nameless. */
+/* Sets what its names say: name, wrapper_name, allocator_source, runtime_frame, nameless. */
 void location_classify(struct location *location);
 
 /* Innermost first; never empty, except for the empty stack. */

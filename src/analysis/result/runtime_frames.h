@@ -13,6 +13,8 @@ bool is_runtime_frame(const struct result_frame *frame);
 bool is_in_runtime(const struct result_frame *frame);
 /* An allocation wrapper, by what programs call theirs; also a runtime frame. */
 bool is_wrapper_name(const struct result_frame *frame);
+/* In a source file that is named for the allocator it holds: xmalloc.c, tclThreadAlloc.c, mem-pool.c. */
+bool is_allocator_source(const struct result_frame *frame);
 /* A sentinel frame in brackets, or a location without a name. */
 bool is_nameless(const struct result_frame *frame);
 

@@ -102,6 +102,26 @@ struct span name_subject(struct span name)
 	return inner.size && inner.data[0] == '<' ? name_subject(inner) : inner;
 }
 
+void name_without_arguments(struct span name, char *ret, size_t bytes)
+{
+	const char *text = (const char *)name.data;
+	/* "<app::Blob<T> as Trait>::f" is in brackets itself. */
+	size_t shown = name.size && text[0] == '<', depth = 0, used = 0;
+
+	for (size_t at = 0, next; at < name.size; at = next) {
+		size_t unit = skip_unit(text + at, name.size - at);
+
+		next = at + (unit ? unit : 1);
+		depth += !unit && text[at] == '<';
+		if (depth <= shown && used + (next - at) < bytes) {
+			memcpy(ret + used, text + at, next - at);
+			used += next - at;
+		}
+		depth -= !unit && text[at] == '>' && depth > 0;
+	}
+	ret[used] = '\0';
+}
+
 /* The length up to and including the bracket that closes the first one; the whole length if it is unclosed. */
 static size_t list_bytes(struct span list)
 {

@@ -19,6 +19,10 @@ struct span name_qualified(const char *full);
 /* The type at the start of such a Rust name; the whole name if there is none. */
 struct span name_subject(struct span name);
 
+/* Copies a qualified name without its template arguments, so that all instances of a template are one: "ns::vec::push" from
+ * "ns::vec<int>::push". Truncates it to fit and terminates it. */
+void name_without_arguments(struct span name, char *ret, size_t bytes);
+
 /* Splits the argument list that follows a name, "<a, b<c>>...", into at most `max` arguments. Returns their number. */
 size_t name_arguments(struct span list, struct span *ret, size_t max);
 
