@@ -22,7 +22,9 @@ from compiled import WAIT_SECONDS
 
 pytestmark = pytest.mark.skipif(os.environ.get("HEAPGAUGE_LONG") != "1", reason="builds thirty programs; HEAPGAUGE_LONG=1")
 
-LEAST = 21  # of what was reached; the goal is 27
+LEAST = 28
+# Their walk of folders runs in threads of a library, on stacks without own code. In ripgrep, it depends on the timing which stack is largest.
+LIBRARY_THREADS = {"ripgrep", "fd"}
 BUILD_SECONDS = 3600
 OWNER = re.compile(r"(?P<function>.+) \((?P<file>[^():]+):(?P<line>\d+)\)")
 CARGO = {"CARGO_PROFILE_RELEASE_DEBUG": "true", "CARGO_PROFILE_RELEASE_STRIP": "none"}
@@ -455,9 +457,9 @@ def test_the_verdict_names_own_code(misses):
     assert len(PROGRAMS) == 30 and len(PROGRAMS) - len(found) >= LEAST, found
 
 
-@pytest.mark.xfail(reason="sources of installed packages are nobody's own code: the verdict names the script or a dependency")
 def test_the_verdict_of_installed_programs(misses):
-    assert not misses(RUST + PYTHON, installed=True)
+    """Their sources are among those of other installed packages."""
+    assert set(misses(RUST + PYTHON, installed=True)) <= LIBRARY_THREADS
 
 
 @pytest.mark.parametrize("command", STRIPPED)
