@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verdict. Symbolizes only the stacks of the heaviest sites. Pure; any thread. */
+/* The verdict. Symbolizes whole stacks only of the heaviest sites. Pure; any thread. */
 #include "analysis/advice/verdict.h"
 
 #include <stddef.h>

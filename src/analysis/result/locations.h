@@ -52,7 +52,8 @@ struct names *locations_names(struct locations *locations);
  * modules are. For comparing builds. */
 void locations_match_by_base(struct locations *locations);
 
-/* The locations of the stack's innermost frame. Count 0 and `at` NULL only if out of memory or node is 0. */
+/* The locations of the stack's innermost frame. The first call for a process names the innermost functions of all its stacks, since
+ * their callers say which are wrappers. Count 0 and `at` NULL only if out of memory or node is 0. */
 struct location_chain locations_of(struct locations *locations,
 				   const struct profile_process *process, node_id node);
 
