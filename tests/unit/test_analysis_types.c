@@ -157,6 +157,7 @@ static void a_return_type_hides_no_library(void **state)
 	assert_true(runtime_frame("std::pair<int, bool> std::set<int>::insert(int&&)"));
 	assert_true(runtime_frame("<str as alloc::borrow::ToOwned>::to_owned"));
 	assert_true(runtime_frame("<T as alloc::string::ToString>::to_string"));
+	assert_true(runtime_frame("<&str as <std::ffi::os_str::OsString>::push::SpecPushTo>::f"));
 	assert_false(runtime_frame("std::string make_name(int)"));
 	assert_false(runtime_frame("std::vector<int> mine::collect()"));
 	assert_false(runtime_frame("<app::Blob as core::clone::Clone>::clone"));

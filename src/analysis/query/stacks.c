@@ -59,6 +59,8 @@ static bool is_builtin_method(const char *name)
 	if (!as || memchr(name, ':', (size_t)(as - name)))
 		return false;
 	as += strlen(" as ");
+	/* A trait inside of a method: "<std::ffi::OsString>::push::SpecPushTo". */
+	as += strspn(as, "<");
 	return strncmp(as, "alloc::", 7) == 0 || strncmp(as, "core::", 6) == 0 ||
 	       strncmp(as, "std::", 5) == 0;
 }
