@@ -21,8 +21,9 @@
 /* How long a process may go unnoticed. */
 #define SCAN_MAX_NS (10 * NS_PER_S)
 
-/* What Pyroscope accepts by default. */
-enum { MAX_SAMPLES = 16000, MAX_BYTES = 4 << 20 };
+/* What Pyroscope accepts by default. Its profiles may have 4 MiB, but its rate limit has a burst of 2 MiB, which a larger one
+ * would never pass. */
+enum { MAX_SAMPLES = 16000, MAX_BYTES = 2 << 20 };
 
 struct reading_request agent_request(const struct agent *agent, const struct agent_process *process)
 {

@@ -43,6 +43,7 @@ static const struct row {
 	{ "pyroscope", "certificate-file", TYPE_PATH, MEMBER(certificate_file) },
 	{ "pyroscope", "key-file", TYPE_PATH, MEMBER(key_file) },
 	{ "pyroscope", "timeout", TYPE_DURATION, MEMBER(timeout_ns), NS_PER_S, 600 * NS_PER_S },
+	{ "pyroscope", "batch-bytes", TYPE_BYTES, MEMBER(batch_bytes), 0, 64 << 20 },
 	{ "files", "folder", TYPE_PATH, MEMBER(folder) },
 	{ "files", "max-bytes", TYPE_BYTES, MEMBER(folder_bytes), 1 << 20, 1ull << 50 },
 	{ "queue", "max-bytes", TYPE_BYTES, MEMBER(queue_bytes), 1 << 20, 1ull << 50 },

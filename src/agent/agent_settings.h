@@ -36,6 +36,7 @@ struct agent_settings {
 	const char *push_token_file, *user, *password_file, *tenant;
 	const char *ca_file, *certificate_file, *key_file;
 	uint64_t timeout_ns;
+	uint64_t batch_bytes; /* of a request with several profiles; 0: each has its own */
 
 	/* [files] */
 	const char *folder; /* NULL: no files */

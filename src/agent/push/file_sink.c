@@ -110,9 +110,9 @@ static char *make_path(const struct file_sink *s, const struct file_sink_profile
 
 	gmtime_r(&seconds, &at);
 	make_part(p->service, service);
-	buffer_printf(&path, "service=%s/%04d-%02d-%02d/%02d/%s-%" PRIu64 "-%" PRIu64 "%s",
-		      service, at.tm_year + 1900, at.tm_mon + 1, at.tm_mday, at.tm_hour, s->host,
-		      p->pid, p->serial, s->suffix);
+	buffer_printf(&path, "service=%s/%04d-%02d-%02d/%02d/%s-%" PRIu64 "-%" PRIu64 "%s", service,
+		      at.tm_year + 1900, at.tm_mon + 1, at.tm_mday, at.tm_hour, s->host, p->pid,
+		      p->serial, s->suffix);
 	return buffer_take_string(&path);
 }
 

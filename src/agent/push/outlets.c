@@ -22,7 +22,7 @@
 #include "util/clock.h"
 #include "util/files.h"
 
-enum { BATCH_BYTES = 2 << 20, BOOT_ID_BYTES = 37 };
+enum { BOOT_ID_BYTES = 37 };
 
 struct outlets {
 	const struct agent_settings *settings;
@@ -64,7 +64,7 @@ static int open_push(struct outlets *o, struct error *error)
 			  .certificate_file = s->certificate_file,
 			  .key_file = s->key_file,
 			  .timeout_ms = (uint32_t)(s->timeout_ns / NS_PER_MS) },
-		.batch_bytes = BATCH_BYTES,
+		.batch_bytes = (size_t)s->batch_bytes,
 	};
 
 	o->queue = queue_open(o->queue_folder,
