@@ -353,6 +353,10 @@ static const char *note_text(const struct symbol_module_state *m, struct arena *
 	case SYMBOLS_CHANGED:
 		return arena_printf(arena, "%s as %s+0x...: the file changed since it was recorded",
 				    shows, base);
+	case SYMBOLS_UNASKED: /* all names are cached, which those of symbol tables never are */
+	case SYMBOLS_DWARF:
+		return arena_printf(arena, "%s as %s+0x...: not in its debug information", shows,
+				    base);
 	default:
 		return arena_printf(arena, "%s as %s+0x...: no debug information", shows, base);
 	}

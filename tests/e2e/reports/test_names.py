@@ -231,6 +231,21 @@ def test_a_module_that_changed_on_disk_is_refused(heapgauge, scratch, record, re
     assert "scenes+0x...: the file changed since it was recorded" in text
 
 
+def test_a_frame_outside_the_debug_information_of_its_module_is_not_said_to_have_none(heapgauge, scratch, record, report_json):
+    """The second time, the names come from the cache."""
+    (scratch / "plain.c").write_text("#include <stdlib.h>\nvoid *plain(void) { void *p = malloc(77); __asm__(\"\" :: \"r\"(p)); return p; }\n")
+    run("gcc", "-g0", "-O1", "-c", scratch / "plain.c", "-o", scratch / "plain.o")
+    source = "void *plain(void);\nint main(void) { return !plain(); }\n"
+    program = compile_c(scratch, "partly", source, scratch / "plain.o")
+    run("strip", "--strip-symbol=plain", program)
+    done = record([program])
+    for _ in range(2):
+        health = {row["meaning"] for row in report_json(done.path, "health")["health"]}
+        assert "frame shows as partly+0x...: not in its debug information" in health
+        modules = {row["module"]: row for row in report_json(done.path, "modules")["modules"]}
+        assert modules[str(program)]["names_from"] == "debug information"
+
+
 def test_names_that_were_found_once_are_kept_for_that_build_at_that_path(clean_env, scratch, record, report_json):
     """Also when the program is another by now, or gone: the names are of the one that was recorded."""
     program = build_scenes(scratch, "g++", "-O2")
