@@ -70,11 +70,15 @@ describe('layers', () => {
 				{ own: 'load (a.c:2)', max_snapshot_bytes: 3, history: [3, 1] },
 			],
 		} as unknown as OwnersHistoryResult;
-		const layers = layersOf(history, [point(5, 2), point(10, 10), point(20, 12)]);
-		expect(layers.map((layer) => layer.key)).toEqual(['rest', 'load (a.c:2)', 'fill (a.c:1)']);
-		expect(layers[0]!.tops).toEqual([2, 10, 12]);
-		expect(layers[1]!.tops).toEqual([0, 7, 7]);
-		expect(layers[2]!.tops).toEqual([0, 4, 6]);
+		const layers = layersOf(history, [point(5, 2), point(10, 10), point(15, 11), point(20, 12)]);
+		expect(layers.map((layer) => layer.key)).toEqual(['since', 'others', 'load (a.c:2)', 'fill (a.c:1)']);
+		expect(layers.map((layer) => layer.tops)).toEqual([
+			[2, 10, 11, 12],
+			[0, 10, 10, 12],
+			[0, 7, 7, 7],
+			[0, 4, 4, 6],
+		]);
+		expect(layers[0]!.values).toEqual([2, 0, 1, 0]);
 		const freed = layersOf(history, [point(20, 12), point(30, 3), point(40, 0)]);
 		expect(freed.map((layer) => layer.tops)).toEqual([
 			[12, 3, 0],
@@ -156,6 +160,13 @@ it('a matrix has a row for who frees and a column for whose it was', () => {
 		[20, 0],
 	]);
 	expect(matrix.most).toBe(50);
+	const both = matrixOf([
+		thread(1, 0, { 1: { blocks: 1, bytes: 40 } }),
+		thread(2, 1, { 0: { blocks: 1, bytes: 20 }, 2: { blocks: 1, bytes: 70 } }),
+		thread(3, 2, { 0: { blocks: 1, bytes: 30 } }),
+	]);
+	expect(both.freers.map((one) => one.tid)).toEqual([2, 3, 1]);
+	expect(both.owners.map((one) => one.thread?.tid)).toEqual([2, 3, 1]);
 });
 
 it('a saving is said in the words of the terminal', () => {

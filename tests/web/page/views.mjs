@@ -82,7 +82,7 @@ export const VIEWS = {
     await show(page, "time");
     return {
       reading: await texts(page, ".reading dd"),
-      layers: await plain(page, ".layers"),
+      layers: await plain(page, ".side section:first-child .layers"),
       charts: await page.locator(".charts .uplot").count(),
     };
   },

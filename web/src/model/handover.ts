@@ -19,6 +19,10 @@ export interface Matrix {
 
 const MOST = 24;
 
+function keyOf(thread: Thread): string {
+	return `${thread.pid}.${thread.slot}`;
+}
+
 export function matrixOf(threads: readonly Thread[]): Matrix {
 	const all = threads.filter((thread) => thread.freed_by_owner && Object.keys(thread.freed_by_owner).length);
 	const freers = [...all].sort((a, b) => (b.freed_for_others_bytes ?? 0) - (a.freed_for_others_bytes ?? 0)).slice(0, MOST);
@@ -29,7 +33,12 @@ export function matrixOf(threads: readonly Thread[]): Matrix {
 			sums.set(key, (sums.get(key) ?? 0) + handed.bytes);
 		}
 	}
-	const keys = [...sums.keys()].sort((a, b) => sums.get(b)! - sums.get(a)!).slice(0, MOST);
+	const heaviest = [...sums.keys()].sort((a, b) => sums.get(b)! - sums.get(a)!).slice(0, MOST);
+	/* Rows and columns have the same order, so that a thread is found in both. */
+	const weights = new Map(sums);
+	for (const freer of freers) weights.set(keyOf(freer), (weights.get(keyOf(freer)) ?? 0) + (freer.freed_for_others_bytes ?? 0));
+	const keys = heaviest.sort((a, b) => weights.get(b)! - weights.get(a)!);
+	freers.sort((a, b) => weights.get(keyOf(b))! - weights.get(keyOf(a))!);
 	const owners = keys.map((key) => {
 		const [process = '', slot = ''] = key.split(/\.(.*)/s);
 		const thread = threads.find((one) => String(one.pid) === process && String(one.slot) === slot && one.live_bytes !== null);

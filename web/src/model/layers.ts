@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owners of the most memory as layers below the curve of live bytes. Their live bytes are known at snapshots and assumed constant
-// until the next one, but a layer never exceeds the curve: memory freed since then is not drawn. The remainder is a layer of its own.
+// The owners of the most memory as layers below the curve of live bytes. Owners are known at snapshots and assumed constant until the next
+// one; what was added since then belongs to nobody yet and is a layer of its own. No layer exceeds the curve: memory freed since the
+// snapshot is not drawn.
 import { shortName, splitOwner } from './frames';
 import type { HistoryOwner, OwnersHistoryResult, Point } from './types';
 
@@ -8,6 +9,7 @@ export interface Layer {
 	key: string;
 	label: string;
 	hint: string;
+	/** Name of a colour in the style sheet. */
 	colour: string;
 	/** By point of the timeline. */
 	values: number[];
@@ -18,8 +20,7 @@ export interface Layer {
 	owner?: HistoryOwner;
 }
 
-export const LAYER_COLOURS = ['#8fc3ea', '#f2bf6c', '#86cfb0', '#e8a3c4', '#ece08a', '#f0a184', '#b3b0ea', '#a9c7b8', '#d6b89c'];
-const OTHER_COLOUR = '#c4c7c5';
+const COLOURS = 9;
 
 /** Resamples a step function: each time gets the last value before it. */
 export function stepped(moments: readonly number[], course: readonly number[], times: readonly number[]): number[] {
@@ -33,31 +34,46 @@ export function stepped(moments: readonly number[], course: readonly number[], t
 /** Highest edge first, so that each layer is drawn over the one before. */
 export function layersOf(history: OwnersHistoryResult, points: readonly Point[]): Layer[] {
 	const times = points.map((point) => point.at_ns);
-	const tops = new Array<number>(times.length).fill(0);
-	const layers = history.owners.map((owner, i): Layer => {
-		const values = stepped(history.snapshot_at_ns, owner.history, times);
-		values.forEach((value, at) => {
-			tops[at]! += value;
+	const moments = history.snapshot_at_ns;
+	const sums = new Array<number>(times.length).fill(0);
+	const add = (layer: Omit<Layer, 'tops'>): Layer => {
+		layer.values.forEach((value, at) => {
+			sums[at]! += value;
 		});
-		return {
+		return { ...layer, tops: sums.map((sum, at) => Math.min(sum, points[at]!.live_bytes)) };
+	};
+	const layers = history.owners.map((owner, i) =>
+		add({
 			key: owner.own,
 			label: shortName(splitOwner(owner.own).name),
 			hint: owner.own,
-			colour: LAYER_COLOURS[i % LAYER_COLOURS.length]!,
-			values,
-			errors: owner.history_error && stepped(history.snapshot_at_ns, owner.history_error, times),
-			tops: tops.map((top, at) => Math.min(top, points[at]!.live_bytes)),
+			colour: `layer-${(i % COLOURS) + 1}`,
+			values: stepped(moments, owner.history, times),
+			errors: owner.history_error && stepped(moments, owner.history_error, times),
 			owner,
-		};
-	});
-	const rest = points.map((point, at) => Math.max(0, point.live_bytes - tops[at]!));
-	layers.push({
-		key: 'rest',
-		label: 'all others',
-		hint: 'Live bytes outside the layers above',
-		colour: OTHER_COLOUR,
-		values: rest,
-		tops: points.map((point) => point.live_bytes),
-	});
+		}),
+	);
+	const live = stepped(times, points.map((point) => point.live_bytes), moments);
+	const others = live.map((all, at) => all - history.owners.reduce((sum, owner) => sum + (owner.history[at] ?? 0), 0));
+	layers.push(
+		add({
+			key: 'others',
+			label: 'all others',
+			hint: 'Live at the last snapshot and owned by none of the above',
+			colour: 'layer-others',
+			values: stepped(moments, others, times),
+		}),
+	);
+	const since = points.map((point, at) => Math.max(0, point.live_bytes - sums[at]!));
+	if (since.some((value) => value > 0))
+		layers.push(
+			add({
+				key: 'since',
+				label: 'since the last snapshot',
+				hint: 'Added since the last snapshot: owners are known at snapshots, their sum also in between',
+				colour: 'layer-since',
+				values: since,
+			}),
+		);
 	return layers.reverse();
 }

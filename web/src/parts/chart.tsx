@@ -76,7 +76,7 @@ function axes(props: ChartProps): uPlot.Axis[] {
 			...common,
 			size: 72,
 			gap: 6,
-			space: 32,
+			space: 24,
 			...(props.unit === 'bytes' ? { incrs: BYTE_STEPS } : {}),
 			values: (_, ticks) => ticks.map((value) => textOf(value, props.unit)),
 		},
@@ -85,7 +85,7 @@ function axes(props: ChartProps): uPlot.Axis[] {
 
 function series(props: ChartProps): uPlot.Series[] {
 	const lines = props.lines.map((line): uPlot.Series => {
-		const colour = line.colour.startsWith('#') ? line.colour : colourOf(line.colour);
+		const colour = colourOf(line.colour);
 		return {
 			label: line.label,
 			stroke: colour,
@@ -109,7 +109,7 @@ function bands(props: ChartProps): uPlot.Band[] {
 	const first = props.lines.length + 1;
 	return banded(props).map((line, i) => ({
 		series: [first + 2 * i, first + 2 * i + 1],
-		fill: `${line.colour.startsWith('#') ? line.colour : colourOf(line.colour)}4d`,
+		fill: `${colourOf(line.colour)}4d`,
 	}));
 }
 
@@ -117,6 +117,7 @@ function edges(line: Line, sign: number): (number | null)[] {
 	return line.values.map((value, i) => (value === null ? null : Math.max(0, value + sign * 2 * (line.errors![i] ?? 0))));
 }
 
+/** Labels are above the plot, where they hide no curve. */
 function drawMarks(plot: uPlot, marks: readonly Mark[]): void {
 	const { ctx, bbox } = plot;
 	const ratio = devicePixelRatio;
@@ -131,16 +132,16 @@ function drawMarks(plot: uPlot, marks: readonly Mark[]): void {
 		ctx.lineWidth = ratio;
 		ctx.setLineDash(mark.tall ? [3 * ratio, 3 * ratio] : []);
 		ctx.beginPath();
-		ctx.moveTo(x, mark.tall ? bbox.top : bbox.top + bbox.height - 4 * ratio);
+		ctx.moveTo(x, mark.tall ? bbox.top - 12 * ratio : bbox.top + bbox.height - 4 * ratio);
 		ctx.lineTo(x, bbox.top + bbox.height);
 		ctx.stroke();
 		if (mark.tall) {
 			const wide = ctx.measureText(mark.label).width;
 			const left = x > bbox.left + bbox.width - 60 * ratio ? x - wide - 4 * ratio : x + 4 * ratio;
 			ctx.fillStyle = colourOf('panel');
-			ctx.fillRect(left - 2 * ratio, bbox.top, wide + 4 * ratio, 13 * ratio);
+			ctx.fillRect(left - 2 * ratio, bbox.top - 14 * ratio, wide + 4 * ratio, 13 * ratio);
 			ctx.fillStyle = colourOf(mark.colour);
-			ctx.fillText(mark.label, left, bbox.top + 10 * ratio);
+			ctx.fillText(mark.label, left, bbox.top - 4 * ratio);
 		}
 	}
 	ctx.restore();
@@ -173,7 +174,7 @@ function optionsOf(current: { props: ChartProps }, width: number): uPlot.Options
 	return {
 		width,
 		height: props.height,
-		padding: props.bare ? [2, 1, 2, 1] : [8, 12, 0, 0],
+		padding: props.bare ? [15, 1, 2, 1] : [16, 12, 0, 0],
 		legend: { show: false },
 		scales: { x: { time: false }, y: { range: (_, __, max) => [0, (max || 1) * 1.06] } },
 		axes: axes(props),

@@ -65,18 +65,17 @@ export function errorsOf(points: readonly Point[], key: keyof Point): number[] |
 	return points.some((point) => errorOf(point, key)) ? points.map((point) => errorOf(point, key)) : undefined;
 }
 
-function memoryLines(points: readonly Point[], layers: readonly Layer[], withRss: boolean): Line[] {
+export function memoryLines(points: readonly Point[], layers: readonly Layer[], withRss: boolean): Line[] {
 	const lines: Line[] = layers.map((layer) => ({
 		label: layer.label,
 		colour: layer.colour,
 		values: layer.tops,
 		fill: 'solid',
 		width: 0.5,
-		steps: true,
 	}));
 	lines.push({
 		label: 'live heap',
-		colour: 'series-live',
+		colour: layers.length ? 'curve' : 'series-live',
 		values: column(points, 'live_bytes'),
 		errors: errorsOf(points, 'live_bytes'),
 		...(layers.length ? {} : { fill: 'pale' as const }),
@@ -118,7 +117,7 @@ export function LayerTable({ layers, at, scope = {} }: { layers: readonly Layer[
 					return (
 						<tr key={layer.key}>
 							<td>
-								<i style={{ background: layer.colour }} />
+								<i style={{ background: `var(--${layer.colour})` }} />
 							</td>
 							<td class="number" title={hintOf(layer.values[at] ?? 0, 'bytes', layer.errors?.[at] ?? 0)}>
 								<Amount value={layer.values[at] ?? 0} unit="bytes" error={layer.errors?.[at] ?? 0} />

@@ -96,6 +96,9 @@ export function Strip() {
 	const most = Math.max(...timeline.map((point) => point.live_bytes));
 	/* Beside a much larger RSS the heap would be a flat line, and its shape is what matters here. */
 	const withRss = Math.max(...timeline.map((point) => point.rss_bytes)) < 4 * most;
+	/* The words are where the label of the peak is not. */
+	const last = timeline[timeline.length - 1]!.at_ns;
+	const early = moments.some((moment) => moment.kind === 'peak' && moment.at < last / 2);
 	return (
 		<div
 			class="strip"
@@ -104,7 +107,7 @@ export function Strip() {
 			aria-label="Time. Left and right step through the snapshots, with Shift they choose a range, Escape goes back to the peak."
 			onKeyDown={(event) => onKey(event, moments)}
 		>
-			<span class="words">
+			<span class={`words ${early ? 'right' : ''}`}>
 				live heap, at most {bytes(most)}
 				{withRss ? '; RSS in grey' : ''}
 			</span>

@@ -13,13 +13,30 @@ import type { GrowthResult, OwnersHistoryResult, Point, TimelineResult } from '.
 import { bytes, count, duration, exact, plural, type Unit } from '../model/units';
 import { Amount, errorOf, hintOf } from '../parts/amount';
 import { asking } from '../parts/copy';
-import { Chart } from '../parts/chart';
-import { column, errorsOf, LayerTable, MemoryChart, peakOf, useChart, useHistory, useLayers } from '../parts/layered';
+import { Chart, type Line } from '../parts/chart';
+import { column, errorsOf, LayerTable, MemoryChart, memoryLines, peakOf, useChart, useHistory, useLayers } from '../parts/layered';
 import { ownerLabel } from '../model/frames';
 import { Answered, Empty, Failed, Loading } from '../parts/states';
 import { useNamed, useTimeline } from '../parts/strip';
 
-function Reading({ shown, pointed, rates, at }: { shown: Point; pointed: boolean; rates: Rates; at: number }) {
+/** The title of a chart, with the colours of its lines if there are several; layers have a table. */
+function ChartTitle({ title, lines }: { title: string; lines: readonly Line[] }) {
+	const named = lines.filter((line) => line.fill !== 'solid');
+	return (
+		<h2>
+			{title}
+			{named.length > 1 &&
+				named.map((line) => (
+					<span key={line.label} class="line-key">
+						<i style={{ borderTop: `2px ${line.dash ? 'dashed' : 'solid'} var(--${line.colour})` }} /> {line.label}
+					</span>
+				))}
+		</h2>
+	);
+}
+
+function Reading({ points, of, rates, at }: { points: readonly Point[]; of: string; rates: Rates; at: number }) {
+	const shown = points[at]!;
 	const facts: [string, number, Unit, number][] = [
 		['live', shown.live_bytes, 'bytes', errorOf(shown, 'live_bytes')],
 		['blocks', shown.live_blocks, 'count', errorOf(shown, 'live_blocks')],
@@ -30,9 +47,9 @@ function Reading({ shown, pointed, rates, at }: { shown: Point; pointed: boolean
 		['threads', shown.threads, 'count', 0],
 	];
 	return (
-		<dl class="reading" aria-label={pointed ? 'At the pointer' : 'At the peak'}>
+		<dl class="reading" aria-label={`Numbers ${of}`}>
 			<div>
-				<dt>{pointed ? 'at' : 'peak'}</dt>
+				<dt>{of === 'at the peak' ? 'peak' : 'at'}</dt>
 				<dd title={exact(shown.at_ns, 'ns')}>{duration(shown.at_ns)}</dd>
 			</div>
 			{facts.map(([name, number, unit, error]) => (
@@ -141,6 +158,14 @@ function Charts({ data, history }: { data: TimelineResult; history: OwnersHistor
 	const moments = useMemo(() => momentsOf(data, isLive.value, named), [data, named]);
 	const events = useMemo(() => eventsOf(named), [named]);
 	const common = useChart(data, setIndex);
+	/* The selected moment is for those who have no pointer. */
+	const chosen = common.range ? points.findIndex((point) => point.at_ns >= common.range!.to) : -1;
+	const at = index ?? (chosen < 0 ? peak : chosen);
+	const of = index !== null ? 'at the pointer' : at === peak ? 'at the peak' : 'at the selected moment';
+	const ratesOfCalls: Line[] = [
+		{ label: 'frees', colour: 'series-a', values: rates.frees, width: 1, steps: true },
+		{ label: 'allocations', colour: 'series-live', values: rates.calls, fill: 'pale', width: 1, steps: true },
+	];
 	return (
 		<>
 			<div class="toolbar">
@@ -152,29 +177,26 @@ function Charts({ data, history }: { data: TimelineResult; history: OwnersHistor
 					<input type="checkbox" checked={withRss} onChange={(event) => note({ rss: event.currentTarget.checked ? '1' : '0' })} />
 					RSS and mappings
 				</label>
-				<Reading shown={points[index ?? peak]!} pointed={index !== null} rates={rates} at={index ?? peak} />
+				<Reading points={points} of={of} rates={rates} at={at} />
 			</div>
 			<div class="split">
 				<div class="charts" tabIndex={0} role="region" aria-label="Charts over time">
-					<h2>Memory</h2>
+					<ChartTitle title="Memory" lines={memoryLines(points, layers, withRss)} />
 					<MemoryChart common={common} points={points} layers={layers} withRss={withRss} height={236} />
-					<h2>Allocations and frees per second</h2>
+					<ChartTitle title="Allocations and frees per second" lines={ratesOfCalls} />
 					<Chart
 						{...common}
 						label="Allocations and frees per second"
 						unit="rate"
 						height={116}
-						lines={[
-							{ label: 'frees', colour: 'series-a', values: rates.frees, width: 1, steps: true },
-							{ label: 'allocations', colour: 'series-live', values: rates.calls, fill: 'pale', width: 1, steps: true },
-						]}
+						lines={ratesOfCalls}
 					/>
 					<h2>Requested per second</h2>
 					<Chart
 						{...common}
 						label="Bytes requested per second"
 						unit="bytes"
-						height={96}
+						height={104}
 						lines={[{ label: 'requested', colour: 'series-b', values: rates.bytes, fill: 'pale', steps: true }]}
 					/>
 					<h2>Live blocks</h2>
@@ -182,7 +204,7 @@ function Charts({ data, history }: { data: TimelineResult; history: OwnersHistor
 						{...common}
 						label="Live blocks over time"
 						unit="count"
-						height={96}
+						height={104}
 						lines={[
 							{
 								label: 'blocks',
@@ -205,8 +227,8 @@ function Charts({ data, history }: { data: TimelineResult; history: OwnersHistor
 				<aside class="side narrow" aria-label="Owners over time" tabIndex={0}>
 					{layers.length > 0 && (
 						<section>
-							<h2>Owners of the most {index !== null ? 'at the pointer' : 'at the peak'}</h2>
-							<LayerTable layers={layers} at={index ?? peak} />
+							<h2>Owners of the most {of}</h2>
+							<LayerTable layers={layers} at={at} />
 						</section>
 					)}
 					<Named moments={moments} events={events} />
