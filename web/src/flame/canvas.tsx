@@ -13,6 +13,8 @@ import { step } from './steps';
 export const ROW = 18;
 const GLIDE_MS = 140;
 const DRAG_PIXELS = 4;
+/** The part that stays in sight. */
+const KEY_ZOOM = 0.7;
 const PAN_PART = 0.2;
 const TEXT = '#14181b';
 
@@ -302,6 +304,11 @@ export function FlameCanvas(props: FlameCanvasProps) {
 		const { tree, chosen, zoom, upwards } = props;
 		if (event.shiftKey && (event.key === 'ArrowLeft' || event.key === 'ArrowRight')) {
 			painting.current!.pan(event.key === 'ArrowLeft' ? -PAN_PART : PAN_PART);
+			event.preventDefault();
+			return;
+		}
+		if (event.key === 'i' || event.key === 'o') {
+			painting.current!.zoomAround(event.currentTarget.clientWidth / 2, event.key === 'i' ? KEY_ZOOM : 1 / KEY_ZOOM);
 			event.preventDefault();
 			return;
 		}

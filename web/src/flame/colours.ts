@@ -10,7 +10,9 @@ export type ColourBy = 'own' | 'module' | 'package' | 'language' | 'life' | 'cha
 
 export interface LegendEntry {
 	label: string;
+	/** Or a gradient, of several colours. */
 	colour: string;
+	wide?: boolean;
 	value: number;
 }
 
@@ -24,9 +26,11 @@ export interface Colouring {
 const TINTS = ['#8fc3ea', '#f2bf6c', '#86cfb0', '#e8a3c4', '#ece08a', '#f0a184', '#b3b0ea'];
 const OTHER = '#c4c7c5';
 const ROOT = '#d9dbd8';
-const GREW = ['#f7e3d3', '#f3c29b', '#ec9a5c', '#d97528'];
-const SHRANK = ['#dbe8f4', '#aecdea', '#79abdc', '#4388c6'];
-const SAME = '#d7d9d6';
+/* From little to much: away from the background, and always readable below dark text. */
+const CHANGES = {
+	light: { grew: ['#f7e3d3', '#f3c29b', '#ec9a5c', '#d97528'], shrank: ['#dbe8f4', '#aecdea', '#79abdc', '#4388c6'], same: '#d7d9d6' },
+	dark: { grew: ['#96806f', '#b98a62', '#dd924f', '#fb9a40'], shrank: ['#76848f', '#7199bb', '#66a8df', '#5cb6ff'], same: '#80878c' },
+};
 
 export function rgba(hex: string, factor = 1): number {
 	const number = parseInt(hex.slice(1), 16);
@@ -120,18 +124,23 @@ function languageOf(name: FlameName): string {
 	return name.language ?? 'not known';
 }
 
-/** Orange grew, blue shrank; darker is more, relative to the largest change. */
-function byChange(tree: FlameTree): Colouring {
+function rampOf(colours: readonly string[]): string {
+	return `linear-gradient(to right, ${colours.map((colour, i) => `${colour} ${25 * i}% ${25 * (i + 1)}%`).join(', ')})`;
+}
+
+/** Orange grew, blue shrank; the stronger the colour, the more, relative to the largest change. */
+function byChange(tree: FlameTree, dark: boolean): Colouring {
 	let most = 1;
 	for (let node = 1; node < tree.count; node++) most = Math.max(most, Math.abs(tree.value[node]!));
-	const grew = GREW.map((hex) => rgba(hex));
-	const shrank = SHRANK.map((hex) => rgba(hex));
-	const same = rgba(SAME);
+	const ramp = CHANGES[dark ? 'dark' : 'light'];
+	const grew = ramp.grew.map((hex) => rgba(hex));
+	const shrank = ramp.shrank.map((hex) => rgba(hex));
+	const same = rgba(ramp.same);
 	return {
 		legend: [
-			{ label: 'shrank', colour: SHRANK[2]!, value: 0 },
-			{ label: 'the same', colour: SAME, value: 0 },
-			{ label: 'grew', colour: GREW[2]!, value: 0 },
+			{ label: 'shrank a little … much', colour: rampOf(ramp.shrank), wide: true, value: 0 },
+			{ label: 'the same', colour: ramp.same, value: 0 },
+			{ label: 'grew a little … much', colour: rampOf(ramp.grew), wide: true, value: 0 },
 		],
 		painterOf: (drawn) => (node) => {
 			const value = drawn.value[node]!;
@@ -188,8 +197,8 @@ function byError(): Colouring {
 	};
 }
 
-export function colouringOf(by: ColourBy, tree: FlameTree, names: readonly FlameName[]): Colouring {
-	if (by === 'change' && tree.before) return byChange(tree);
+export function colouringOf(by: ColourBy, tree: FlameTree, names: readonly FlameName[], dark = false): Colouring {
+	if (by === 'change' && tree.before) return byChange(tree, dark);
 	if (by === 'error' && tree.variance) return byError();
 	if (by === 'own') return byGroup(tree, names, ownFileOf, LIBRARIES);
 	return byGroup(tree, names, by === 'package' ? packageOf : by === 'language' ? languageOf : shortModule);

@@ -66,7 +66,7 @@ function Foot({ tree, names, node, rootLabel }: { tree: FlameTree; names: readon
 						</span>
 					</>
 				) : (
-					<span class="soft">Click selects, double-click or Enter zooms in, Backspace goes back, Ctrl and the wheel zoom freely, dragging or Shift and an arrow moves.</span>
+					<span class="soft">Click selects, double-click or Enter zooms in, Backspace goes back, Ctrl and the wheel or i and o zoom freely, dragging or Shift and an arrow moves.</span>
 				)}
 			</span>
 			{node >= 0 && (
@@ -104,7 +104,7 @@ function Legend({ legend }: { legend: readonly LegendEntry[] }) {
 		<ul class="legend" aria-label="Colours">
 			{legend.map((entry) => (
 				<li key={entry.label}>
-					<i style={{ background: entry.colour }} />
+					<i class={entry.wide ? 'wide' : undefined} style={{ background: entry.colour }} />
 					{entry.label}
 				</li>
 			))}
@@ -246,10 +246,11 @@ export function FlameView() {
 	const matches = useMatches(tree, data?.names, search);
 	const hasOwn = data?.names.some((name) => name.own) ?? false;
 	const colourBy = (value('colour') ?? (comparing.value ? 'change' : hasOwn ? 'own' : 'module')) as ColourBy;
+	const dark = theme.value === 'dark';
 	const lives = useLives(colourBy === 'life', callees, tree, data);
 	const colouring = useMemo(
-		() => (tree && data ? (colourBy === 'life' && lives ? byLife(lives) : colouringOf(colourBy, tree, data.names)) : undefined),
-		[tree, data, colourBy, lives],
+		() => (tree && data ? (colourBy === 'life' && lives ? byLife(lives) : colouringOf(colourBy, tree, data.names, dark)) : undefined),
+		[tree, data, colourBy, lives, dark],
 	);
 	const sandwich = useMemo(() => (tree && data && pivot ? pivotTrees(data, tree, pivot) : undefined), [tree, data, pivot]);
 	useEffect(() => setHovered(undefined), [tree]);
