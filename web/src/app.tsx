@@ -59,7 +59,7 @@ function Tabs() {
 	const list = useRef<HTMLUListElement>(null);
 	const shown = state.value.view;
 	/* On a narrow screen the line of views scrolls. */
-	useEffect(() => list.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [shown]);
+	useEffect(() => list.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [shown]);
 	return (
 		<nav aria-label="Views" style={{ height: '100%' }}>
 			<ul class="tabs" ref={list}>

@@ -9,6 +9,8 @@ export interface Bar {
 	label: ComponentChildren;
 	value: number;
 	text: ComponentChildren;
+	/** Of all bars together. */
+	share: string;
 	/** For an estimate: the standard error of the value. */
 	error?: number;
 }
@@ -31,6 +33,7 @@ export function Bars({ bars, label }: { bars: readonly Bar[]; label: string }) {
 						{bar.error ? <Whisker value={Math.abs(bar.value)} error={bar.error} most={most} /> : null}
 					</span>
 					<span class="number">{bar.text}</span>
+					<span class="number soft">{bar.share}</span>
 				</div>
 			))}
 		</div>
@@ -58,13 +61,8 @@ function counted(
 	return (bar) => ({
 		value: bar.count,
 		error: bar.count_error ?? 0,
-		text: (
-			<>
-				<Amount value={bar.count} unit="count" error={bar.count_error ?? 0} />
-				{'  '}
-				{percent(bar.count, sum)}
-			</>
-		),
+		text: <Amount value={bar.count} unit="count" error={bar.count_error ?? 0} />,
+		share: percent(bar.count, sum),
 	});
 }
 

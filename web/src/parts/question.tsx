@@ -96,7 +96,7 @@ function Sum({ asked }: { asked: Question }) {
 			<strong title={hintOf(data.shown, asked.unit, errorOf(data, 'shown'))}>
 				<Amount value={data.shown} unit={asked.unit} error={errorOf(data, 'shown')} signed={signed} />
 			</strong>
-			<span class="soft cut" title={words}>
+			<span class="soft words" title={words}>
 				{words}
 			</span>
 		</>

@@ -44,7 +44,7 @@ export function numberColumn(options: NumberColumn): Column<SiteRow> {
 		key,
 		title: options.title,
 		number: true,
-		width: (options.width ?? 92) + (options.estimated ? ERROR_WIDTH : 0),
+		width: (options.width ?? 86) + (options.estimated ? ERROR_WIDTH : 0),
 		...(options.help ? { help: options.help } : {}),
 		...(options.optional ? { optional: true } : {}),
 		...(whole ? { fill: (row: SiteRow) => Math.abs(numberOf(row, key) ?? 0) / whole } : {}),
@@ -77,7 +77,7 @@ function shareColumns(rows: readonly object[], key: string, whole: number | unde
 			key: `${key}_share`,
 			title,
 			number: true,
-			width: 74,
+			width: 66,
 			help: 'Share of what is shown',
 			sort: (row) => numberOf(row, key),
 			cell: (row) => <span class="soft">{percent(numberOf(row, key) ?? 0, whole)}</span>,
@@ -95,7 +95,7 @@ function courseColumn(courses: Courses): Column<SiteRow> {
 		key: 'course',
 		title: 'Over time',
 		help: 'Live bytes at every snapshot',
-		width: 96,
+		width: 80,
 		sort: (row) => Math.max(0, ...(courses.of.get(row.id) ?? [])),
 		cell: (row) => {
 			const course = courses.of.get(row.id);

@@ -3,8 +3,10 @@
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer, type VirtualItem } from '@tanstack/virtual-core';
 import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { narrow } from '../model/narrow';
 
 export interface Column<Row> {
+	/** "name": says what the row is about. */
 	key: string;
 	title: string;
 	/** Hidden until the user selects it. */
@@ -53,7 +55,19 @@ export interface TableProps<Row> {
 }
 
 const ROW = 24;
+/** At least, as in parts.css. */
+const NAME_WIDTH = 220;
+const NAME_LEAST = 160;
 const PAGE = 20;
+
+/** On a narrow screen the name of a row is its second cell, as wide as the numbers to either side leave it: no number is cut. */
+function inOrder<Row>(columns: readonly Column<Row>[]): readonly Column<Row>[] {
+	const at = columns.findIndex((column) => column.key === 'name');
+	if (!narrow.value || at < 1) return columns;
+	const [first, ...others] = columns.filter((_, i) => i !== at);
+	const room = document.documentElement.clientWidth - (first?.width ?? 0) - (others[0]?.width ?? 0);
+	return [first!, { ...columns[at]!, width: Math.max(NAME_LEAST, room) }, ...others];
+}
 
 function useVirtual(count: number, height: number, element: { current: HTMLElement | null }) {
 	const [, redraw] = useState(0);
@@ -97,6 +111,15 @@ function target(event: KeyboardEvent, at: number, last: number): number | undefi
 		default:
 			return undefined;
 	}
+}
+
+/** < and >: by the column before or after; r: by the same one in reverse. */
+function resorted<Row>(columns: readonly Column<Row>[], sorting: Sorting | undefined, key: string): Sorting | undefined {
+	const sortable = columns.filter((column) => column.sort);
+	const at = sortable.findIndex((column) => column.key === sorting?.key);
+	if (key === 'r') return sorting && { key: sorting.key, down: !sorting.down };
+	const next = sortable[(Math.max(0, at) + (key === '>' ? 1 : -1) + sortable.length) % sortable.length];
+	return next && { key: next.key, down: next.number ?? false };
 }
 
 function Heading<Row>({
@@ -150,14 +173,20 @@ function Cell<Row>({ column, row }: { column: Column<Row>; row: Row }) {
 	);
 }
 
+/** The indentation of a level; where there is little room, deep levels are all indented alike. */
+export function indent(level: number): string {
+	return `min(${level} * var(--indent), 35%)`;
+}
+
 export function Table<Row>(props: TableProps<Row>) {
-	const { columns, rows, chosen = -1 } = props;
+	const { rows, chosen = -1 } = props;
+	const columns = inOrder(props.columns);
 	const element = useRef<HTMLDivElement>(null);
 	const height = props.rowHeight ?? ROW;
 	const virtual = useVirtual(rows.length, height, element);
 	const items = virtual.getVirtualItems();
 	const lastShown = items[items.length - 1]?.index ?? 0;
-	const width = columns.reduce((sum, column) => sum + (column.width ?? 240), 0);
+	const width = columns.reduce((sum, column) => sum + (column.width ?? NAME_WIDTH), 0);
 
 	useEffect(() => {
 		if (rows.length && lastShown >= rows.length - 1) props.onEnd?.();
@@ -169,8 +198,10 @@ export function Table<Row>(props: TableProps<Row>) {
 	const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
 		if (event.ctrlKey || event.metaKey || event.altKey || !rows.length) return;
 		const next = target(event, chosen, rows.length - 1);
+		const by = props.onSort && /^[<>r]$/.test(event.key) ? resorted(columns, props.sorting, event.key) : undefined;
 		if (next !== undefined) props.onChoose?.(next);
 		else if (event.key === 'Enter' && chosen >= 0) props.onOpen?.(chosen);
+		else if (by) props.onSort?.(by);
 		else if (!props.onKey?.(event, chosen)) return;
 		event.preventDefault();
 		event.stopPropagation();

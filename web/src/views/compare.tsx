@@ -62,7 +62,7 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 					<th class="number">After</th>
 					<th class="number">Change</th>
 					<th class="number">of before</th>
-					<th>
+					<th class="wide">
 						<span class="hidden-words">Bar</span>
 					</th>
 					<th>

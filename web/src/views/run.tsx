@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run: what was recorded and how, how reliable it is, and where names came from.
 import { useEffect } from 'preact/hooks';
+import { base } from '../model/frames';
 import { startedOf } from '../model/processes';
 import { ask as askParams, canonical } from '../model/query';
 import { about, useAnswer } from '../model/source';
@@ -105,7 +106,7 @@ function Health({ data }: { data: HealthResult }) {
 
 function Modules({ data }: { data: ModulesResult }) {
 	return (
-		<table class="plain">
+		<table class="plain modules">
 			<thead>
 				<tr>
 					<th>Module</th>
@@ -119,7 +120,10 @@ function Modules({ data }: { data: ModulesResult }) {
 			<tbody>
 				{data.modules.map((row) => (
 					<tr key={row.module + row.build_id}>
-						<td class="code">{row.module}</td>
+						<td class="code" title={row.module}>
+							<span class="folder">{row.module.slice(0, row.module.lastIndexOf('/') + 1)}</span>
+							{base(row.module)}
+						</td>
 						<td class="number">{count(row.frames)}</td>
 						<td class="number">{percent(row.named_frames, row.frames)}</td>
 						<td class="number">{percent(row.frames_with_lines, row.frames)}</td>
@@ -171,7 +175,11 @@ export function RunView() {
 			<section class="panel">
 				<h2>Modules</h2>
 				<Answered answer={modules} what="Looking at every frame">
-					{(data) => <Modules data={data} />}
+					{(data) => (
+						<div class="scrolled" tabIndex={0} role="region" aria-label="Modules">
+							<Modules data={data} />
+						</div>
+					)}
 				</Answered>
 			</section>
 		</div>

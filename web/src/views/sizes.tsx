@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import { classRange, courseGrid, heatOf, reallocGrid, sizeClasses } from '../model/distributions';
 import { alone, ask as askParams, canonical } from '../model/query';
+import { narrow } from '../model/narrow';
 import { useAnswer } from '../model/source';
 import { note, question, state, value } from '../model/state';
 import type { HistoryResult, ReallocNumbers, Site, SitesResult, SizeRow, SizesResult } from '../model/types';
@@ -44,7 +45,8 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 			key: 'size',
 			title: 'Size',
 			number: true,
-			width: 170,
+			width: narrow.value ? 220 : 160,
+			help: 'Sites with at most eight sizes have them exactly, the others as a class, from the smallest to the largest of it',
 			sort: (row) => row.low_bytes,
 			cell: (row) => sizeLabel(row),
 			hint: (row) => (row.exact ? exact(row.low_bytes, 'bytes') : 'a class: of sites that request more than eight sizes'),
@@ -53,18 +55,18 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 			key: 'calls',
 			title: 'Calls',
 			number: true,
-			width: 120 + more,
+			width: 104 + more,
 			sort: (row) => row.calls,
 			fill: (row) => row.calls / most,
 			hint: (row) => hintOf(row.calls, 'count', errorOf(row, 'calls')),
 			cell: (row) => <Amount value={row.calls} unit="count" error={errorOf(row, 'calls')} />,
 		},
-		{ key: 'calls_share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.calls, data.calls)}</span> },
+		{ key: 'calls_share', title: '%', number: true, width: 66, cell: (row) => <span class="soft">{percent(row.calls, data.calls)}</span> },
 		{
 			key: 'total',
 			title: 'Total',
 			number: true,
-			width: 110 + more,
+			width: 96 + more,
 			sort: (row) => row.total_bytes,
 			fill: (row) => row.total_bytes / mostBytes,
 			hint: (row) => hintOf(row.total_bytes, 'bytes', errorOf(row, 'total_bytes')),
@@ -74,14 +76,14 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 			key: 'total_share',
 			title: '% ',
 			number: true,
-			width: 74,
+			width: 66,
 			cell: (row) => <span class="soft">{percent(row.total_bytes, data.total_bytes)}</span>,
 		},
 		{
 			key: 'each',
 			title: 'Waste each',
 			number: true,
-			width: 92,
+			width: 86,
 			help: 'What the allocator adds to one block; known where a site requests only this size',
 			sort: (row) => row.mean_internal_fragmentation_bytes,
 			cell: (row) => (row.mean_internal_fragmentation_bytes === null ? <span class="soft">–</span> : bytes(row.mean_internal_fragmentation_bytes)),
@@ -90,16 +92,15 @@ function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 			key: 'waste',
 			title: 'Waste',
 			number: true,
-			width: 92 + more,
+			width: 86 + more,
+			help: 'What the allocator added to the blocks of sites that request only this size; –: there are none',
 			sort: (row) => row.internal_fragmentation_bytes,
 			cell: (row) =>
-				row.internal_fragmentation_bytes ? <Amount value={row.internal_fragmentation_bytes} unit="bytes" error={errorOf(row, 'internal_fragmentation_bytes')} /> : <span class="soft">–</span>,
-		},
-		{
-			key: 'name',
-			title: 'Known',
-			help: 'Sites with at most eight sizes have them exactly, the others by class',
-			cell: (row) => <span class="soft">{row.exact ? 'exactly' : 'as a class'}</span>,
+				row.mean_internal_fragmentation_bytes === null ? (
+					<span class="soft">–</span>
+				) : (
+					<Amount value={row.internal_fragmentation_bytes} unit="bytes" error={errorOf(row, 'internal_fragmentation_bytes')} />
+				),
 		},
 	];
 }
@@ -112,7 +113,7 @@ function Sizes() {
 		asking.value = { view: 'sizes', params };
 	}, [canonical('sizes', params)]);
 	const sorting = sortingOf('calls');
-	const columns = useMemo(() => (answer.data ? sizeColumns(answer.data) : []), [answer.data]);
+	const columns = useMemo(() => (answer.data ? sizeColumns(answer.data) : []), [answer.data, narrow.value]);
 	const rows = useMemo(
 		() => (answer.data ? sortRows(answer.data.sizes, columns, value('sort') ? sorting : undefined) : []),
 		[answer.data, columns, value('sort')],
@@ -149,11 +150,8 @@ function Sizes() {
 							label: `${bytes(classRange(one.index).low)}`.replace('.0 ', ' '),
 							value: one.calls,
 							error: Math.sqrt(one.callsVariance),
-							text: (
-								<>
-									<Amount value={one.calls} unit="count" error={Math.sqrt(one.callsVariance)} /> {percent(one.calls, data.calls)}
-								</>
-							),
+							text: <Amount value={one.calls} unit="count" error={Math.sqrt(one.callsVariance)} />,
+							share: percent(one.calls, data.calls),
 						}))}
 					/>
 				</section>
@@ -165,11 +163,8 @@ function Sizes() {
 							label: `${bytes(classRange(one.index).low)}`.replace('.0 ', ' '),
 							value: one.bytes,
 							error: Math.sqrt(one.bytesVariance),
-							text: (
-								<>
-									<Amount value={one.bytes} unit="bytes" error={Math.sqrt(one.bytesVariance)} /> {percent(one.bytes, data.total_bytes)}
-								</>
-							),
+							text: <Amount value={one.bytes} unit="bytes" error={Math.sqrt(one.bytesVariance)} />,
+							share: percent(one.bytes, data.total_bytes),
 						}))}
 					/>
 				</section>

@@ -5,10 +5,11 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { base, shortName } from '../model/frames';
 import { highlightLines } from '../model/highlight';
 import { ask as askParams, canonical } from '../model/query';
+import { narrow } from '../model/narrow';
 import { useAnswer } from '../model/source';
 import { comparing, go, note, question, set, state, value } from '../model/state';
 import type { GroupsResult, SourceFile } from '../model/types';
-import { count, percent } from '../model/units';
+import { count, percent, quantity } from '../model/units';
 import { Amount, ERROR_WIDTH, errorOf, hintOf } from '../parts/amount';
 import { questionOf, type Question } from '../model/words';
 import { asking } from '../parts/copy';
@@ -102,13 +103,6 @@ function listColumns(asked: Question, most: number, estimated: boolean): Column<
 			hint: (row) => hintOf(row.total, asked.unit, row.total_error),
 		},
 		{
-			key: 'self',
-			title: 'Self',
-			number: true,
-			width: 84 + more,
-			cell: (row) => (row.self ? text(row, 'self', asked) : <span class="soft">–</span>),
-		},
-		{
 			key: 'name',
 			title: 'Name',
 			hint: (row) => `${row.label}\n${row.path}`,
@@ -118,6 +112,13 @@ function listColumns(asked: Question, most: number, estimated: boolean): Column<
 					<span class="where">{row.place}</span>
 				</>
 			),
+		},
+		{
+			key: 'self',
+			title: 'Self',
+			number: true,
+			width: 84 + more,
+			cell: (row) => (row.self ? text(row, 'self', asked) : <span class="soft">{quantity(0, asked.unit)}</span>),
 		},
 	];
 }
@@ -201,20 +202,26 @@ function List({ path }: { path: string | undefined }) {
 	);
 }
 
-function codeColumns(asked: Question, most: number, estimated: boolean): Column<CodeLine>[] {
+/** Pixels for the longest line: code is scrolled to and not cut. A line longer than all reason does not set the measure. */
+function codeWidth(lines: readonly (string | null)[]): number {
+	const longest = lines.reduce((most, line) => Math.max(most, (line ?? '').replaceAll('\t', '    ').length), 30);
+	return Math.ceil(Math.min(longest, 240) * 7.3) + 16;
+}
+
+function codeColumns(asked: Question, most: number, estimated: boolean, codeWidth: number): Column<CodeLine>[] {
 	const cell = (cost: LineCost | undefined, key: 'self' | 'total') => (cost?.[key] ? text(cost, key, asked) : '');
 	const more = estimated ? ERROR_WIDTH : 0;
-	return [
-		{
-			key: 'self',
-			title: 'Self',
-			number: true,
-			width: 88 + more,
-			help: 'Self: requested directly on this line',
-			fill: (row) => Math.abs(row.cost?.self ?? 0) / most,
-			hint: (row) => (row.cost ? hintOf(row.cost.self, asked.unit, row.cost.self_error) : undefined),
-			cell: (row) => cell(row.cost, 'self'),
-		},
+	const self: Column<CodeLine> = {
+		key: 'self',
+		title: 'Self',
+		number: true,
+		width: 88 + more,
+		help: 'Self: requested directly on this line',
+		fill: (row) => Math.abs(row.cost?.self ?? 0) / most,
+		hint: (row) => (row.cost ? hintOf(row.cost.self, asked.unit, row.cost.self_error) : undefined),
+		cell: (row) => cell(row.cost, 'self'),
+	};
+	const rest: Column<CodeLine>[] = [
 		{
 			key: 'total',
 			title: 'With callees',
@@ -225,9 +232,10 @@ function codeColumns(asked: Question, most: number, estimated: boolean): Column<
 			hint: (row) => (row.cost ? hintOf(row.cost.total, asked.unit, row.cost.total_error) : undefined),
 			cell: (row) => cell(row.cost, 'total'),
 		},
-		{ key: 'number', title: 'Line', number: true, width: 56, cell: (row) => <span class="soft">{row.number}</span> },
-		{ key: 'code', title: 'Source', cell: (row) => <code class="hljs" dangerouslySetInnerHTML={{ __html: row.html || ' ' }} /> },
+		{ key: 'number', title: 'Line', number: true, width: 48, cell: (row) => <span class="soft">{row.number}</span> },
+		{ key: 'code', title: 'Source', width: codeWidth, cell: (row) => <code class="hljs" dangerouslySetInnerHTML={{ __html: row.html || ' ' }} /> },
 	];
+	return narrow.value ? [...rest, self] : [self, ...rest];
 }
 
 const MEASURED = ['peak', 'leaked', 'total', 'calls', 'temporary'] as const;
@@ -265,7 +273,10 @@ function LineNumber({ path, line, name }: { path: string; line: number; name: st
 			]),
 		),
 	);
-	const cost = answer.data && lineCosts(answer.data, path, asked).get(line);
+	const known = answer.data && lineCosts(answer.data, path, asked).get(line);
+	/* Lines that cost nothing have no row. */
+	const listed = answer.data ? rowsOf(answer.data, 'lines').length : 0;
+	const cost = known ?? (answer.data && listed < Number(LINES) ? { self: 0, total: 0, self_error: 0, total_error: 0 } : undefined);
 	return (
 		<tr>
 			<td>{asked.label}</td>
@@ -294,8 +305,9 @@ function Code({ path }: { path: string }) {
 	);
 	const html = useMemo(() => (file.data ? highlightLines(path, file.data.lines) : []), [file.data, path]);
 	const rows = useMemo(() => html.map((line, i): CodeLine => ({ number: i + 1, html: line, cost: costs.get(i + 1) })), [html, costs]);
+	const wide = useMemo(() => codeWidth(file.data?.lines ?? []), [file.data]);
 	const most = Math.max(1, ...[...costs.values()].map((cost) => Math.max(Math.abs(cost.total), Math.abs(cost.self))));
-	const columns = useMemo(() => codeColumns(asked, most, Boolean(answer.data?.sampling)), [asked, most, answer.data]);
+	const columns = useMemo(() => codeColumns(asked, most, Boolean(answer.data?.sampling), wide), [asked, most, answer.data, wide, narrow.value]);
 	const heaviest = [...costs.entries()].sort((a, b) => Math.abs(b[1].total) - Math.abs(a[1].total))[0]?.[0] ?? 1;
 	const line = Number(value('line') ?? heaviest);
 	const missing = file.status === 'error';

@@ -17,7 +17,7 @@ import { numbers, onSort, sortingOf, widened } from '../parts/numbers';
 import { escapeRegex } from '../parts/row-keys';
 import { groupColumns, type SiteRow } from '../parts/site-columns';
 import { Empty, Failed, Loading, NoRows } from '../parts/states';
-import { sortRows, Table, type Column } from '../parts/table';
+import { indent, sortRows, Table, type Column } from '../parts/table';
 import { chosenTab, Tabs } from '../parts/tabs';
 
 function useAsked<T>(view: string, more: Params = []) {
@@ -252,7 +252,7 @@ function onTagKey(event: KeyboardEvent, row: TagRow | undefined, toggle: (key: s
 
 function TagName({ row, toggle }: { row: TagRow; toggle: (key: string) => void }) {
 	return (
-		<span style={{ paddingLeft: `${Math.min(40, row.tag.depth - 1) * 16}px` }}>
+		<span style={{ paddingLeft: indent(row.tag.depth - 1) }}>
 			<span
 				class="twisty"
 				aria-hidden="true"

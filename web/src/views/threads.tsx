@@ -3,6 +3,7 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import { base } from '../model/frames';
 import { matrixOf } from '../model/handover';
+import { narrow } from '../model/narrow';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
 import { note, state, value } from '../model/state';
@@ -13,7 +14,7 @@ import { addFilter } from '../parts/filters';
 import { asking } from '../parts/copy';
 import { Empty, Failed, Loading } from '../parts/states';
 import { numbers, onSort, sortingOf, widened } from '../parts/numbers';
-import { sortRows, Table, type Column } from '../parts/table';
+import { indent, sortRows, Table, type Column } from '../parts/table';
 import { chosenTab, Tabs } from '../parts/tabs';
 
 function threadColumns(data: ThreadsResult): Column<Thread>[] {
@@ -25,7 +26,7 @@ function threadColumns(data: ThreadsResult): Column<Thread>[] {
 		{ key: 'share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.calls, data.calls)}</span> },
 		numbers<Thread>('total_bytes', 'Total', 'bytes', 'Bytes requested', mostBytes, 112),
 		numbers<Thread>('frees', 'Frees', 'count', 'Blocks that this thread freed'),
-		numbers<Thread>('live_bytes', 'Holds', 'bytes', 'Allocated by this thread and not freed'),
+		numbers<Thread>('live_bytes', 'Holds', 'bytes', 'Allocated by this thread and not freed at the end'),
 		numbers<Thread>('freed_by_others_bytes', 'Freed by others', 'bytes', 'Allocated by this thread, freed by others', undefined, 118),
 		numbers<Thread>('freed_for_others_bytes', 'For others', 'bytes', 'Allocated by other threads, freed by this one'),
 		numbers<Thread>('started_ns', 'Started', 'ns', 'Since the start of its process', undefined, 84),
@@ -39,6 +40,7 @@ function threadColumns(data: ThreadsResult): Column<Thread>[] {
 			cell: (row) => (
 				<>
 					<span class="fn">{row.name}</span>
+					{narrow.value && <span class="where">{row.tid}</span>}
 					{row.slot_threads > 1 && <span class="where">counted together with {plural(row.slot_threads - 1, 'other')}</span>}
 				</>
 			),
@@ -58,7 +60,7 @@ function useThreads() {
 function Threads() {
 	const answer = useThreads();
 	const sorting = sortingOf('calls');
-	const columns = useMemo(() => (answer.data ? widened(threadColumns(answer.data), answer.data.threads) : []), [answer.data]);
+	const columns = useMemo(() => (answer.data ? widened(threadColumns(answer.data), answer.data.threads) : []), [answer.data, narrow.value]);
 	const rows = useMemo(
 		() => (answer.data ? (value('sort') ? sortRows(answer.data.threads, columns, sorting) : answer.data.threads) : []),
 		[answer.data, columns, value('sort')],
@@ -182,7 +184,7 @@ function processColumns(data: ProcessesResult): Column<Process>[] {
 			title: 'Command',
 			hint: (row) => row.command,
 			cell: (row) => (
-				<span style={{ paddingLeft: `${(row.depth ?? 0) * 16}px` }} class="fn">
+				<span style={{ paddingLeft: indent(row.depth ?? 0) }} class="fn">
 					{row.depth ? '└ ' : ''}
 					{base(row.command.split(' ')[0])} <span class="soft">{row.command.split(' ').slice(1).join(' ')}</span>
 				</span>
@@ -247,6 +249,13 @@ function Processes() {
 	);
 }
 
+/** None of these follows the selected moment. */
+const MOMENTS: Readonly<Record<string, string>> = {
+	threads: 'Over the whole run; what a thread holds, at its end.',
+	handover: 'Over the whole run.',
+	processes: 'Each process at its own peak; calls, total and RSS over its whole run.',
+};
+
 const TABS = [
 	['threads', 'Threads'],
 	['handover', 'Who frees what'],
@@ -259,7 +268,9 @@ export function ThreadsView() {
 		<div class="view fixed">
 			<div class="toolbar">
 				<Tabs tabs={TABS} />
-				<span class="soft">{tab === 'handover' ? '' : 'Enter or + filters all views to the selection'}</span>
+				<span class="soft">
+					{MOMENTS[tab]} {tab === 'handover' ? '' : 'Enter or + filters all views to the selection.'}
+				</span>
 			</div>
 			{tab === 'handover' ? <Handover /> : tab === 'processes' ? <Processes /> : <Threads />}
 		</div>

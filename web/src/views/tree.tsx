@@ -16,7 +16,7 @@ import { Amount, ERROR_WIDTH, hintOf } from '../parts/amount';
 import { Folds } from '../parts/folds';
 import { onSubjectKey } from '../parts/row-keys';
 import { Failed, Loading, NoRows } from '../parts/states';
-import { Table, type Column } from '../parts/table';
+import { indent, Table, type Column } from '../parts/table';
 
 const FIRST_SHARE = 0.08;
 const FIRST_ROWS = 400;
@@ -79,7 +79,7 @@ function columnsOf(
 			width: 100 + more,
 			help: 'Self: requested directly in this function',
 			hint: (node) => hintOf(tree.self[node]!, asked.unit, selfErrorAt(tree, node)),
-			cell: (node) => (tree.self[node] ? text(tree.self[node]!, selfErrorAt(tree, node)) : <span class="soft">–</span>),
+			cell: (node) => (tree.self[node] ? text(tree.self[node]!, selfErrorAt(tree, node)) : <span class="soft">{quantity(0, asked.unit)}</span>),
 		},
 		{
 			key: 'name',
@@ -89,7 +89,7 @@ function columnsOf(
 				const name = names[tree.name[node]!];
 				const leaf = tree.childFrom[node] === tree.childFrom[node + 1];
 				return (
-					<span style={{ paddingLeft: `${Math.min(40, tree.depth[node]! - 1) * 12}px` }}>
+					<span style={{ paddingLeft: indent(tree.depth[node]! - 1) }}>
 						<span
 							class="twisty"
 							aria-hidden="true"
