@@ -2,7 +2,7 @@
 // node page.mjs PLAN.json: looks at the page as PLAN says and prints what was seen, by scene, as one JSON object.
 // PLAN: { url, threads, crowd, sampled, tagged, compared: servers of six recordings, source: a file of the second, saved: a page on disk }
 import { readFileSync } from "node:fs";
-import { hashOf, launch, open, show, texts, wrongs } from "./page/browser.mjs";
+import { hashOf, idle, launch, open, show, texts, wrongs } from "./page/browser.mjs";
 import { DOINGS } from "./page/doings.mjs";
 import {
   COMPARED_VIEWS,
@@ -66,22 +66,67 @@ async function playAll(name, url, scenes) {
   await page.context().close();
 }
 
-/** Everything in both themes: what axe says, and that nothing is wider than the screen. */
-async function check(url, theme, kind) {
-  const page = await open(browser, url, theme);
-  for (const address of ADDRESSES) {
-    await show(page, address);
-    seen.wrongs[`${kind} ${theme} ${address}`] = await wrongs(page);
-    seen.overflows[`${kind} ${theme} ${address}`] = await page.evaluate(
+/** Names of states that a person brings a view into, and how. */
+const STATES = {
+  async detail(page) {
+    await show(page, "sites");
+    await page.locator("[role=grid] .line").first().click();
+  },
+  async keys(page) {
+    await page.keyboard.press("?");
+    await page.waitForSelector("dialog[open]");
+  },
+  async columns(page) {
+    await page.keyboard.press("Escape");
+    await show(page, "sites?cost=total");
+    await page.getByRole("button", { name: "Columns" }).click();
+    await page.waitForSelector(".pop .card");
+  },
+  async filtered(page) {
+    await page.keyboard.press("Escape");
+    await show(page, "sites?focus=sqlite3&ignore=nobody");
+    await page.waitForSelector(".chip");
+  },
+  async zoomed(page) {
+    await show(page, "flame");
+    await page.locator(".flame-scroll").focus();
+    for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "Enter"])
+      await page.keyboard.press(key);
+    await page.waitForFunction(() => location.hash.includes("zoom="));
+  },
+  async pointed(page) {
+    await page.locator(".flame-scroll canvas").hover({ position: { x: 60, y: 8 } });
+    await page.waitForSelector(".tip");
+  },
+  async moment(page) {
+    await page.mouse.move(0, 0);
+    await show(page, "time?cost=grown&at=end&minus=peak");
+  },
+  async pivot(page) {
+    await show(page, "flame?pivot=sqlite3VdbeExec");
+  },
+};
+
+/** Everything in a theme and a width: what axe says, and that nothing is wider than the screen. */
+async function check(url, theme, viewport) {
+  const kind = `${theme} ${viewport.width}`;
+  const page = await open(browser, url, theme, { viewport });
+  const look = async (name) => {
+    await idle(page);
+    seen.wrongs[`${kind} ${name}`] = await wrongs(page);
+    seen.overflows[`${kind} ${name}`] = await page.evaluate(
       () => document.documentElement.scrollWidth - innerWidth,
     );
+  };
+  for (const address of ADDRESSES) {
+    await show(page, address);
+    await look(address);
   }
-  await show(page, "sites");
-  await page.locator("[role=grid] .line").first().click();
-  seen.wrongs[`${kind} ${theme} detail`] = await wrongs(page);
-  await page.keyboard.press("?");
-  seen.wrongs[`${kind} ${theme} keys`] = await wrongs(page);
-  keep(`${kind} ${theme}`, page);
+  for (const [name, reach] of Object.entries(STATES)) {
+    await reach(page);
+    await look(name);
+  }
+  keep(kind, page);
   await page.context().close();
 }
 
@@ -122,7 +167,11 @@ await playAll("sampled", plan.sampled, SAMPLED_VIEWS);
 await playAll("tagged", plan.tagged, TAG_VIEWS);
 await playAll("compared", plan.compared, COMPARED_VIEWS);
 for (const theme of ["light", "dark"])
-  await check(plan.compared, theme, "served");
+  for (const viewport of [
+    { width: 1280, height: 720 },
+    { width: 390, height: 844 },
+  ])
+    await check(plan.compared, theme, viewport);
 await play("saved", lookAtSaved);
 await play("troubles", lookAtTroubles);
 await browser.close();

@@ -74,6 +74,12 @@ export const DOINGS = {
       .click();
     await idle(page);
     const byCalls = await grid(page, "Sites");
+    await page.locator("[role=grid]").focus();
+    const byKeys = [
+      await press(page, "r"),
+      await press(page, ">"),
+      await press(page, "<"),
+    ];
     await page.getByRole("button", { name: "Columns" }).click();
     await page.getByLabel("Own max").check();
     await page.keyboard.press("Escape");
@@ -84,6 +90,7 @@ export const DOINGS = {
       sorted,
       sortHash,
       byCalls,
+      byKeys,
       widened: await grid(page, "Sites", 3),
     };
   },
@@ -105,9 +112,20 @@ export const DOINGS = {
       await show(page, address);
       lines[address] = await page.locator("[role=grid] .line").count();
     }
+    const names = {};
+    for (const address of ["sites?cost=total", "sites?by=own", "tree?cost=total", "source", "threads", "threads?tab=processes"]) {
+      await show(page, address);
+      names[address] = await page.evaluate(() =>
+        [...document.querySelectorAll(".grid .line .fn")].map((name) => {
+          const box = name.getBoundingClientRect();
+          return [box.left, name.closest(".cell").getBoundingClientRect().right];
+        }),
+      );
+    }
+    await show(page, "source");
     const code = await page.locator(".view.source").evaluate((view) => view.lastElementChild.getBoundingClientRect().top);
     await page.setViewportSize(before);
-    return { lines, code };
+    return { lines, names, code };
   },
   async flamePan(page) {
     await show(page, "flame?cost=total");
@@ -134,7 +152,11 @@ export const DOINGS = {
     const moved = await shown();
     for (let i = 0; i < 40; i++) await page.keyboard.press("Shift+ArrowLeft");
     const left = await shown();
-    return { tip, zoomed, dragged, chosen, moved, left, width: box.width };
+    await page.keyboard.press("o");
+    const out = await shown();
+    await page.keyboard.press("i");
+    const into = await shown();
+    return { out, into, tip, zoomed, dragged, chosen, moved, left, width: box.width };
   },
   async icicle(page) {
     await show(page, "start");
