@@ -86,10 +86,10 @@ describe('the question of a view', () => {
 
 describe('the peak of threads', () => {
 	it.each([
-		['#/flame?thread=7&cost=calls&focus=f', 'view=sites&focus=f&kind=heap&limit=300&thread=7'],
-		['#/sites?by=thread', 'view=functions&by=thread&limit=300'],
-		['#/sites?by=thread&thread=7&file=1', 'view=functions&by=thread&file=1&limit=300&thread=7'],
-		['#/compare?thread=7', 'view=sites&compare=1&kind=heap&limit=300&thread=7'],
+		['#/flame?thread=7&cost=calls&focus=f', 'view=sites&focus=f&kind=heap&limit=1&thread=7'],
+		['#/sites?by=thread', 'view=functions&by=thread&limit=1'],
+		['#/sites?by=thread&thread=7&file=1', 'view=functions&by=thread&file=1&limit=1&thread=7'],
+		['#/compare?thread=7', 'view=sites&compare=1&kind=heap&limit=1&thread=7'],
 	])('is asked about without a moment, so that the answer has what is known: %s', (from, question) =>
 		expect(peakQuestion(parseState(from))).toBe(question),
 	);

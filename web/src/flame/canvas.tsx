@@ -54,8 +54,9 @@ class Painting {
 	private image: ImageData | undefined;
 	private animation = 0;
 	private hovered = -1;
-	/** Duration of the last frame, for benchmarks. */
+	/** Duration of the last frame and the nodes that it visited, for benchmarks. */
 	lastMs = 0;
+	visited = 0;
 
 	constructor(
 		readonly canvas: HTMLCanvasElement,
@@ -121,6 +122,7 @@ class Painting {
 		const small = rgba(this.props.dark ? '#5b646c' : '#b4babf');
 		const made = drawScanlines(this.props.tree, frame, this.props.paint, background, small, this.lines);
 		this.lines = made.pixels;
+		this.visited = made.visited;
 		expandRows(made.pixels, frame, background, new Uint32Array(this.image.data.buffer), height, (row) =>
 			Math.round(this.top(frame.firstRow + row) * ratio),
 		);

@@ -89,7 +89,16 @@ export function peakQuestion(state: State): string | null {
 	const view = first(state, 'by') === 'thread' && state.view === 'sites' ? 'functions' : 'sites';
 	const more: Params = view === 'functions' ? [['by', 'thread']] : [];
 	const of = state.view === 'compare' ? { ...state, values: { ...state.values, compare: ['1'] } } : state;
-	return canonical(view, [...scopeParams(of, view), ...filterParams(of, view), ...more, ['limit', '300']]);
+	return canonical(view, [...scopeParams(of, view), ...filterParams(of, view), ...more, ['limit', '1']]);
+}
+
+/** Number of rows that Sites shows first. */
+export const FIRST_SITES = '300';
+
+/** The query for the sum of all matching sites. Rows are many times as large, and only Sites shows them, from the same result. */
+export function sumQuestion(state: State): string {
+	const shows = state.view === 'sites' && (first(state, 'by') ?? 'site') === 'site';
+	return canonical('sites', ask(state, 'sites', [['limit', shows ? FIRST_SITES : '1']]));
 }
 
 /** view=V first, then sorted by name: equal queries are equal texts. */

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { totalsOf } from '../model/processes';
 import { growthFigure, growthWords } from '../model/growth';
-import type { GrowthResult, Memory, Process, SitesResult, TimelineResult } from '../model/types';
+import type { Answered, GrowthResult, Memory, Process, TimelineResult } from '../model/types';
 import { bytes, count, duration, exact, plural, quantity, share, spread } from '../model/units';
 import { Amount, errorOf } from './amount';
 
@@ -51,10 +51,10 @@ export interface CardNumbers {
 	sheet: Memory | undefined;
 	/** If filters exclude parts of a process: the numbers of what they select. */
 	filtered?: {
-		peak: SitesResult | undefined;
+		peak: Answered | undefined;
 		peakUnknown: boolean;
-		leaked: SitesResult | undefined;
-		calls: SitesResult | undefined;
+		leaked: Answered | undefined;
+		calls: Answered | undefined;
 		/** The numbers are parts of the heap. */
 		whole: boolean;
 	};
@@ -79,7 +79,7 @@ function FilteredCard({
 	unknown = false,
 }: {
 	title: string;
-	data: SitesResult | undefined;
+	data: Answered | undefined;
 	unknown?: boolean;
 	unit: 'bytes' | 'count';
 	whole: number | undefined;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The query: which number, at which moment; and the result in one line.
 import { isLive } from '../model/live';
-import { canonical, ask as askParams } from '../model/query';
+import { sumQuestion } from '../model/query';
 import { useAnswer } from '../model/source';
 import { address, differing, endForPeak, peakUnknown, question, set, value } from '../model/state';
 import type { Answered } from '../model/types';
@@ -51,7 +51,7 @@ function options(ofMoment: boolean) {
 
 function useSum() {
 	const scope = useScope();
-	const answer = useAnswer<Answered>(scope.state ? canonical('sites', askParams(scope.state, 'sites', [['limit', '300']])) : null);
+	const answer = useAnswer<Answered>(scope.state ? sumQuestion(scope.state) : null);
 	return { scope, answer };
 }
 

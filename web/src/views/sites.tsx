@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sites: every call stack that allocated, or groups of them, in a table of any length.
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { ask as askParams, canonical, type Params } from '../model/query';
+import { ask as askParams, canonical, FIRST_SITES, sumQuestion, type Params } from '../model/query';
 import { saved, useAnswer } from '../model/source';
 import { comparing, note, peakUnknown, question, set, state, value, type State } from '../model/state';
 import type { Answered, GroupsResult, HistoryResult, SitesResult, StacksResult } from '../model/types';
@@ -17,7 +17,8 @@ import { onRowKey } from '../parts/row-keys';
 import { go } from '../model/state';
 
 /** Limits of the successive queries. */
-const STEPS = ['300', '5000', '100000'];
+/** More rows would stop the page while they are read: each has its whole stack. */
+const STEPS = [FIRST_SITES, '5000'];
 
 function sortingOf(text: string | undefined, fallback: string): Sorting {
 	if (!text) return { key: fallback, down: true };
@@ -123,7 +124,7 @@ export function SitesView() {
 	const answer = useAnswer<unknown>(canonical(view, [...params, ['limit', STEPS[step]!]]));
 
 	/* Rows may be sorted by another number; shares refer to the sum of the selected one. */
-	const whole = useAnswer<Answered>(axis === 'site' ? canonical(view, askParams(state.value, view, [['limit', STEPS[0]!]])) : null).data
+	const whole = useAnswer<Answered>(axis === 'site' ? sumQuestion(state.value) : null).data
 		?.shown;
 	const courses = useCourses(axis === 'site' && !comparing.value);
 	const shown = useMemo(
@@ -174,7 +175,7 @@ export function SitesView() {
 					{shown &&
 						(all
 							? `${count(rows.length)} rows`
-							: `${count(rows.length)}${shown.total === undefined ? ' and more' : ` of ${count(shown.total)}`}, the heaviest${value('sort') && !sortedByAll ? '; sorted among these' : ''}`)}
+							: `${count(rows.length)}${shown.total === undefined ? ' and more' : ` of ${count(shown.total)}`}, the heaviest${value('sort') && !sortedByAll ? '; sorted among these' : ''}${step + 1 < STEPS.length ? '' : '; filters show the others'}`)}
 				</span>
 				<span class="grow" />
 				{shown && <ColumnPick columns={shown.columns} shown={columns.map((column) => column.key)} />}

@@ -5,10 +5,10 @@ import { Icicle } from '../flame/icicle';
 import { savingsOf } from '../model/advice';
 import { base, ownerOf, placeOf, shortName, splitOwner } from '../model/frames';
 import { listedOf, pidsOf, startedOf } from '../model/processes';
-import { ask as askParams, canonical, filtersOf, ignoredFilters } from '../model/query';
+import { ask as askParams, canonical, filtersOf, ignoredFilters, sumQuestion } from '../model/query';
 import { useAnswer, type Answer } from '../model/source';
 import { go, peakUnknown, set, value, type Changes, type State } from '../model/state';
-import type { AdviceResult, GroupsResult, GrowthResult, MemoryResult, Process, ProcessesResult, SitesResult, TimelineResult } from '../model/types';
+import type { Answered as Sums, AdviceResult, GroupsResult, GrowthResult, MemoryResult, Process, ProcessesResult, TimelineResult } from '../model/types';
 import { bytes, duration, percent, plural } from '../model/units';
 import { questionOf, type QuestionName } from '../model/words';
 import { Amount, errorOf, hintOf } from '../parts/amount';
@@ -215,11 +215,9 @@ function questioned(scope: State, name: QuestionName, kind?: string): State {
 	return { ...scope, values: kind ? { ...values, kind: [kind] } : values };
 }
 
-/** The sites of the selected processes by one number. */
-function useSites(scope: State | undefined, name: QuestionName) {
-	return useAnswer<SitesResult>(
-		scope ? canonical('sites', askParams(questioned(scope, name), 'sites', [['limit', TOP_ROWS]])) : null,
-	);
+/** The sum of one number over the selected processes. */
+function useSum(scope: State | undefined, name: QuestionName) {
+	return useAnswer<Sums>(scope ? sumQuestion(questioned(scope, name)) : null);
 }
 
 /** A row of --by own. */
@@ -373,10 +371,10 @@ function Chosen({ scope, all, chosen }: { scope: Scope & { state: State }; all: 
 	const finer = filtersOf(of).some((name) => name !== 'process');
 	const sums = finer ? of : undefined;
 	const filtered = {
-		peak: useSites(peakUnknown.value === undefined ? sums : undefined, 'peak').data,
+		peak: useSum(peakUnknown.value === undefined ? sums : undefined, 'peak').data,
 		peakUnknown: peakUnknown.value !== undefined,
-		leaked: useSites(sums, 'leaked').data,
-		calls: useSites(sums, 'calls').data,
+		leaked: useSum(sums, 'leaked').data,
+		calls: useSum(sums, 'calls').data,
 		whole: !of.values.kind && !of.values.pool,
 	};
 	const growth = useAnswer<GrowthResult>(canonical('growth', askParams(of, 'growth', [['limit', TOP_ROWS]])));
