@@ -137,7 +137,7 @@ async function lookAtSaved() {
   const flame = await page.locator(".flame-scroll canvas").count();
   await show(page, "sites?cost=leaked");
   const rows = await page.locator("[role=grid] .line").count();
-  await show(page, "sites?cost=leaked&focus=x");
+  await show(page, "sites?cost=leaked&by=size");
   const absent = (await texts(page, "main .state"))[0]?.text;
   await page.evaluate(() => {
     location.hash = "#/time";

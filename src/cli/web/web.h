@@ -56,6 +56,10 @@ serve_handler web_answer;
 int web_result(struct web *web, const struct serve_param *params, size_t count, struct buffer *out,
 	       struct error *error);
 void web_about(const struct web *web, struct buffer *out);
+/* web_sites.c: appends all sites with their numbers, for a saved page to filter. -1 with the error set. */
+int web_sites(struct web *web, struct buffer *out, struct error *error);
+/* Why a saved page cannot have them; NULL: it can. */
+const char *web_sites_missing(const struct web *web);
 /* Writes the page as a file that contains its own data. Returns -1 with the error set. */
 int web_save(struct web *web, struct buffer *out, struct error *error);
 

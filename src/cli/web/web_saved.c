@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page as a file that opens from disk: the same page, with the responses to its requests embedded.
+ * The page as a file that opens from disk: the same page, with the responses to its requests embedded, and all sites
+ * for what filters select (web_sites.c).
  *
  * The queries are a list, the most useful first. They are spelled as the page spells them (view first, then sorted
  * by name), because the page looks them up by text; for the limit it accepts whatever is there. They are compressed,
@@ -21,7 +22,12 @@
 #include "util/text/base64.h"
 #include "util/text/json.h"
 
-enum { DATA_MAX_BYTES = 16000000, PARAMS_MAX = 8, QUESTION_MAX_BYTES = 128 };
+enum {
+	DATA_MAX_BYTES = 16000000,
+	SITES_MAX_BYTES = 40000000,
+	PARAMS_MAX = 8,
+	QUESTION_MAX_BYTES = 128
+};
 
 static const char *const questions[] = {
 	"view=summary",
@@ -32,7 +38,6 @@ static const char *const questions[] = {
 	"view=functions&by=own&cost=temporary&limit=20",
 	"view=functions&by=own&cost=max&kind=mmap&limit=20",
 	"view=flame&cost=peak&fold-libraries=1&limit=300",
-	"view=flame&cost=peak&limit=3000",
 	"view=timeline&limit=400",
 	"view=snapshots",
 	"view=advice",
@@ -52,13 +57,30 @@ static const char *const questions[] = {
 	"view=tags&cost=total",
 	"view=tags&cost=calls",
 	"view=pools",
-	"view=functions&by=label&cost=peak",
 	"view=sizes&cost=calls&limit=200",
 	"view=lifetimes&limit=60",
 	"view=reallocs&limit=60",
-	"view=types&cost=peak&limit=100",
 	"view=history&cost=peak&limit=40",
 	"view=history&by=own&cost=peak&limit=9",
+	"view=functions&by=thread&limit=100",
+	"view=functions&by=thread&cost=peak&limit=100",
+	"view=functions&by=thread&cost=leaked&limit=100",
+	"view=functions&by=size&cost=calls&limit=100",
+	"view=sizes&cost=total&limit=200",
+	"view=sizes&cost=waste&limit=200",
+	"view=threads&cost=calls",
+	"view=threads&cost=total",
+	"view=history&by=own&cost=leaked&limit=9",
+	"view=history&by=own&cost=total&limit=9",
+	"view=history&by=own&cost=calls&limit=9",
+	"view=history&by=own&cost=temporary&limit=9",
+};
+
+/* Those that a page with all sites answers itself, and better: these have fewer rows. */
+static const char *const summed_questions[] = {
+	"view=flame&cost=peak&limit=3000",
+	"view=functions&by=label&cost=peak",
+	"view=types&cost=peak&limit=100",
 	"view=functions&by=function&cost=peak&limit=300",
 	"view=functions&by=module&cost=peak&limit=100",
 	"view=functions&by=line&cost=peak&limit=300",
@@ -70,21 +92,9 @@ static const char *const questions[] = {
 	"view=functions&by=function&cost=temporary&limit=300",
 	"view=functions&by=type&cost=peak&limit=100",
 	"view=functions&by=file&cost=peak&limit=100",
-	"view=functions&by=thread&limit=100",
-	"view=functions&by=thread&cost=peak&limit=100",
-	"view=functions&by=thread&cost=leaked&limit=100",
 	"view=functions&by=process&cost=peak&limit=100",
-	"view=functions&by=size&cost=calls&limit=100",
 	"view=functions&by=module&cost=total&limit=100",
 	"view=functions&by=module&cost=calls&limit=100",
-	"view=sizes&cost=total&limit=200",
-	"view=sizes&cost=waste&limit=200",
-	"view=threads&cost=calls",
-	"view=threads&cost=total",
-	"view=history&by=own&cost=leaked&limit=9",
-	"view=history&by=own&cost=total&limit=9",
-	"view=history&by=own&cost=calls&limit=9",
-	"view=history&by=own&cost=temporary&limit=9",
 	"view=flame&cost=calls&limit=2000",
 	"view=flame&cost=temporary&limit=2000",
 };
@@ -177,39 +187,73 @@ static void add_started(struct web *web, struct buffer *data)
 	}
 }
 
-/* Appends all responses, compressed. */
-static void append_results(struct web *web, struct buffer *out)
+static void append_compressed(struct buffer *out, const struct buffer *json)
 {
-	AUTO(buffer_release) struct buffer results = BUFFER_INIT, packed = BUFFER_INIT;
+	AUTO(buffer_release) struct buffer packed = BUFFER_INIT;
+	uLongf size = compressBound(json->size);
+	uint8_t *room = buffer_reserve(&packed, size);
+
+	if (json->failed || !room ||
+	    compress2(room, &size, json->data, json->size, Z_BEST_COMPRESSION) != Z_OK)
+		out->failed = true;
+	else
+		base64_append(out, span_of(room, size));
+}
+
+/* Appends all responses, compressed. */
+static void append_results(struct web *web, bool has_sites, struct buffer *out)
+{
+	AUTO(buffer_release) struct buffer results = BUFFER_INIT;
 
 	buffer_char(&results, '{');
 	add_started(web, &results);
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
 		add_answer(web, questions[i], &results);
+	for (size_t i = 0; i < ARRAY_SIZE(summed_questions) && !has_sites; i++)
+		add_answer(web, summed_questions[i], &results);
 	buffer_char(&results, '}');
-	uLongf size = compressBound(results.size);
-	uint8_t *room = buffer_reserve(&packed, size);
+	append_compressed(out, &results);
+}
 
-	if (results.failed || !room ||
-	    compress2(room, &size, results.data, results.size, Z_BEST_COMPRESSION) != Z_OK) {
-		out->failed = true;
+/* Makes the sites. Returns why the page cannot have them; NULL: it has them. */
+static const char *make_sites(struct web *web, struct buffer *sites)
+{
+	const char *missing = web_sites_missing(web);
+
+	if (missing)
+		return missing;
+	if (web_sites(web, sites, NULL) < 0)
+		sites->failed = true;
+	return sites->size > SITES_MAX_BYTES ? "the recording has too many stacks" : NULL;
+}
+
+static void append_sites(struct buffer *out, const struct buffer *sites, const char *missing)
+{
+	if (missing) {
+		buffer_printf(out, ",\"sites_missing\":\"%s\"", missing);
 		return;
 	}
-	base64_append(out, span_of(room, size));
+	buffer_text(out, ",\"sites_zlib\":\"");
+	append_compressed(out, sites);
+	buffer_char(out, '"');
 }
 
 int web_save(struct web *web, struct buffer *out, struct error *error)
 {
 	AUTO(buffer_release) struct buffer data = BUFFER_INIT;
-	AUTO(buffer_release) struct buffer about = BUFFER_INIT;
+	AUTO(buffer_release) struct buffer about = BUFFER_INIT, sites = BUFFER_INIT;
 	char nonce[GUARD_SECRET_BYTES];
 
 	web_about(web, &about);
 	buffer_text(&data, "{\"saved\":true,\"about\":");
 	append_packed(&data, buffer_span(&about));
 	buffer_text(&data, ",\"results_zlib\":\"");
-	append_results(web, &data);
-	buffer_text(&data, "\"}");
+	const char *missing = make_sites(web, &sites);
+
+	append_results(web, !missing, &data);
+	buffer_char(&data, '"');
+	append_sites(&data, &sites, missing);
+	buffer_char(&data, '}');
 	if (!guard_secret(nonce) || data.failed)
 		return error_set(error, "out of memory");
 	if (!page_fill(out, nonce, buffer_span(&data)))

@@ -598,7 +598,10 @@ def test_a_saved_page_has_the_answers_inside(command, recordings):
     assert data["saved"] is True and data["about"]["files"][0]["name"] == "run.hg"
     results = json.loads(zlib.decompress(base64.b64decode(data["results_zlib"])))
     views = {urllib.parse.parse_qs(query)["view"][0] for query in results}
-    assert views >= {"summary", "sites", "flame", "timeline", "sizes", "lifetimes", "reallocs", "threads", "processes", "memory", "advice", "health", "growth", "types"}
+    assert views >= {"summary", "sites", "flame", "timeline", "sizes", "lifetimes", "reallocs", "threads", "processes", "memory", "advice", "health", "growth"}
+    sites = json.loads(zlib.decompress(base64.b64decode(data["sites_zlib"])))["sites"]
+    listed = json.loads(command("report", "run.hg", "--format", "json", "--view", "sites", "--limit", "1").stdout)
+    assert {len(column) for column in sites.values()} == {len(sites["node"])} and len(sites["node"]) >= listed["site_count"] > 0
     for query, result in results.items():
         view, *rest = urllib.parse.parse_qsl(query)
         assert view[0] == "view" and rest == sorted(rest), query

@@ -3,7 +3,8 @@
 // there is memory. For a running process, each reading makes new queries.
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { About, Embedded } from './types';
+import { answerFrom, restored, Unanswerable, type Known, type SavedSites } from './saved-sites';
+import type { About, Embedded, Head } from './types';
 
 export interface Answer<T> {
 	status: 'loading' | 'ready' | 'error';
@@ -34,6 +35,8 @@ let embedded: Embedded = {};
 
 export const about = signal<About | undefined>(undefined);
 export const saved = signal(false);
+/** Why a saved page cannot filter; undefined: it can, or the server does. */
+export const unfilterable = signal<string | undefined>(undefined);
 /** Number of queries in flight that the user waits for. */
 export const waiting = signal(0);
 /** The reading of a running process to query; 0: the one embedded in the page, or a recording. */
@@ -62,16 +65,44 @@ function nameOf(path: string, key: string): string {
 	return query ? `${path}?${query}` : path;
 }
 
-async function unpacked(base64: string): Promise<Record<string, unknown>> {
+async function unpacked<T>(base64: string): Promise<T> {
 	const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 	const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
-	return (await new Response(stream).json()) as Record<string, unknown>;
+	return (await new Response(stream).json()) as T;
+}
+
+let sites: Promise<SavedSites> | undefined;
+
+/** The sites of a saved page, which are unpacked when they are first needed. */
+function savedSites(): Promise<SavedSites> {
+	if (!embedded.sites_zlib) return Promise.reject(new AskError(unfilterable.peek() ?? NOT_SAVED, true));
+	return (sites ??= unpacked<SavedSites>(embedded.sites_zlib).then(restored));
+}
+
+function knownOf(results: Record<string, unknown>): Known {
+	const { file, run, peak_bytes, peak_at_ns, warnings, sampling } = results['view=summary'] as Head;
+	return {
+		head: { file, run, peak_bytes, peak_at_ns, warnings, sampling },
+		durationNs: run.duration_ns,
+		momentOf: (cost) => (results[`view=functions&by=own&cost=${cost}&limit=20`] as { moment?: string } | undefined)?.moment ?? '',
+	};
+}
+
+/** Sums up the sites of a saved page. */
+async function askSites(key: string): Promise<unknown> {
+	const data = await savedSites();
+	try {
+		return answerFrom(data, key, knownOf(embedded.results ?? {}));
+	} catch (error) {
+		throw error instanceof Unanswerable ? new AskError(error.message, true) : error;
+	}
 }
 
 export async function readEmbedded(text: string): Promise<void> {
 	embedded = (JSON.parse(text) as Embedded | null) ?? {};
-	if (embedded.results_zlib) embedded.results = await unpacked(embedded.results_zlib);
+	if (embedded.results_zlib) embedded.results = await unpacked<Record<string, unknown>>(embedded.results_zlib);
 	saved.value = embedded.saved === true;
+	if (saved.value && !embedded.sites_zlib) unfilterable.value = `This saved page cannot filter: ${embedded.sites_missing ?? 'it has no stacks'}.`;
 	about.value = embedded.about;
 }
 
@@ -123,11 +154,11 @@ export function load(path: string, key: string, quiet = false): Promise<unknown>
 	const name = nameOf(path, key);
 	const known = atHand(path, key);
 	if (known !== undefined) return Promise.resolve(known);
-	if (saved.value) return Promise.reject(new AskError(NOT_SAVED, true));
+	if (saved.value && path !== '/api/result') return Promise.reject(new AskError(NOT_SAVED, true));
 	const running = asked.get(name);
 	if (running) return running;
 	if (!quiet) waiting.value++;
-	const promise = fetchJson(name)
+	const promise = (saved.value ? askSites(key) : fetchJson(name))
 		.then((answer) => {
 			keep(name, answer);
 			return answer;

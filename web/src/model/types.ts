@@ -533,5 +533,9 @@ export interface Embedded {
 	results?: Record<string, unknown>;
 	/** The results of a saved page: JSON, compressed, in base64. */
 	results_zlib?: string;
+	/** All its sites, likewise: see saved-sites.ts. */
+	sites_zlib?: string;
+	/** Why it does not have them. */
+	sites_missing?: string;
 	saved?: boolean;
 }

@@ -4,7 +4,8 @@ import { useState } from 'preact/hooks';
 import { set, state, values } from '../model/state';
 import { FILTERS, type FilterWord } from '../model/words';
 import { ignoredFilters, type Params } from '../model/query';
-import { about, saved } from '../model/source';
+import { UNSAVED_FILTERS } from '../model/saved-sites';
+import { about, saved, unfilterable } from '../model/source';
 
 export interface TypedFilter {
 	name: string;
@@ -48,6 +49,8 @@ const FOCUS_HINT = 'Filter: function or file, -not this, module:x, tag:x, thread
 /** `asked`: the query of the current view. */
 export function FilterBar({ asked }: { asked: { view: string; params: Params } }) {
 	const [text, setText] = useState('');
+	const [refused, setRefused] = useState('');
+	const missing = unfilterable.value;
 	const chips = FILTERS.flatMap((word) => values(word.name).map((value) => <Chip key={word.name + value} word={word} value={value} />));
 	/* On Start each part reports the filters that it does not accept. */
 	const ignored = state.value.view === 'start' ? [] : ignoredFilters(state.value, asked.view);
@@ -59,7 +62,9 @@ export function FilterBar({ asked }: { asked: { view: string; params: Params } }
 				onSubmit={(event) => {
 					event.preventDefault();
 					const filter = parseFilter(text);
-					if (filter) {
+					const why = filter && saved.value ? UNSAVED_FILTERS[filter.name] : undefined;
+					setRefused(why ?? '');
+					if (filter && !why) {
 						addFilter(filter);
 						setText('');
 					}
@@ -73,9 +78,20 @@ export function FilterBar({ asked }: { asked: { view: string; params: Params } }
 					aria-label={FOCUS_HINT}
 					autocomplete="off"
 					spellcheck={false}
+					disabled={missing !== undefined}
+					title={missing}
+					aria-describedby={missing ? 'filter-why' : undefined}
 					onInput={(event) => setText(event.currentTarget.value)}
 				/>
 			</form>
+			{missing && (
+				<span id="filter-why" class="hidden-words">
+					{missing}
+				</span>
+			)}
+			<span class="soft" role="status">
+				{refused}
+			</span>
 			{chips}
 			{chips.length > 1 && (
 				<button type="button" class="plain" onClick={() => set(Object.fromEntries(FILTERS.map((f) => [f.name, null])))}>

@@ -2,7 +2,8 @@
 // The query: which number, at which moment; and the result in one line.
 import { isLive } from '../model/live';
 import { sumQuestion } from '../model/query';
-import { useAnswer } from '../model/source';
+import { UNSAVED_MOMENTS } from '../model/saved-sites';
+import { saved, useAnswer } from '../model/source';
 import { address, differing, endForPeak, peakUnknown, question, set, value } from '../model/state';
 import type { Answered } from '../model/types';
 import { share } from '../model/units';
@@ -41,10 +42,16 @@ function MomentPick({ label, name, moments }: { label: string; name: 'at' | 'min
 	);
 }
 
+/** Whether the number needs other moments than a saved page has. */
+function unsaved(q: Question): boolean {
+	return saved.value && MOMENT_NAMES.has(q.name);
+}
+
 function options(ofMoment: boolean) {
 	return QUESTIONS.filter((q) => q.ofMoment === ofMoment).map((q) => (
-		<option key={q.name} value={q.name}>
+		<option key={q.name} value={q.name} disabled={unsaved(q)} title={unsaved(q) ? UNSAVED_MOMENTS : undefined}>
 			{q.label}
+			{unsaved(q) ? ' (not in a saved page)' : ''}
 		</option>
 	));
 }

@@ -37,7 +37,7 @@ export function Failed({ answer }: { answer: Answer<unknown> }) {
 		return (
 			<div class="state" role="status">
 				<h2>Not in this file</h2>
-				<p>A saved page contains only the most common views. Open the recording for this one:</p>
+				<p>{answer.error} Open the recording:</p>
 				<code>heapgauge view {path ? shellWord(path) : 'FILE'}</code>
 			</div>
 		);

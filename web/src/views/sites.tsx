@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sites: every call stack that allocated, or groups of them, in a table of any length.
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { ask as askParams, canonical, FIRST_SITES, sumQuestion, type Params } from '../model/query';
+import { ask as askParams, canonical, filtersOf, FIRST_SITES, sumQuestion, type Params } from '../model/query';
+import { UNSAVED_AXES } from '../model/saved-sites';
 import { saved, useAnswer } from '../model/source';
 import { comparing, note, peakUnknown, question, set, state, value, type State } from '../model/state';
 import type { Answered, GroupsResult, HistoryResult, SitesResult, StacksResult } from '../model/types';
@@ -110,6 +111,13 @@ function viewOf(axis: string): string {
 	return axis === 'site' ? 'sites' : 'functions';
 }
 
+/** Why a saved page cannot group by the axis; undefined: it can. */
+function unsavedAxis(axis: string): string | undefined {
+	const has = axis === 'thread' ? ['peak', 'leaked'] : ['calls'];
+	const whole = filtersOf(state.value).length === 0 && has.includes(question.value.name) && !value('unit');
+	return saved.value && !whole ? UNSAVED_AXES[axis] : undefined;
+}
+
 export function SitesView() {
 	const axis = value('by') ?? 'site';
 	const view = viewOf(axis);
@@ -165,8 +173,9 @@ export function SitesView() {
 						}
 					>
 						{AXES.map((one) => (
-							<option key={one.name} value={one.name}>
+							<option key={one.name} value={one.name} disabled={unsavedAxis(one.name) !== undefined} title={unsavedAxis(one.name)}>
 								{one.label}
+								{unsavedAxis(one.name) ? ' (not in a saved page)' : ''}
 							</option>
 						))}
 					</select>
