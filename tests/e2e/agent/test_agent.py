@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from running import compile_keeper, keeping
 
 needs_root = pytest.mark.skipif(not ROOT, reason="needs root: processes of other users")
 NOBODY = 65534
+ROOT_FOLDER = pathlib.Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -250,6 +252,19 @@ def test_a_token_that_others_can_read(heapgauge, scratch, clean_env):
     settings = write_settings(scratch, agent={"token_file": scratch / "token"})
     done = subprocess.run([heapgauge, "agent", settings, "--check"], env=clean_env, capture_output=True, text=True)
     assert done.returncode == 1 and "chmod 600" in done.stderr and "secret" not in done.stderr.replace(str(scratch), "")
+
+
+def test_the_settings_of_the_page(heapgauge, scratch, clean_env):
+    """docs/howto/agent.md: every key that it shows exists, and the whole is valid where its files are."""
+    (text,) = re.findall(r"^```ini\n(.*?)^```$", (ROOT_FOLDER / "docs/howto/agent.md").read_text(), re.M | re.S)
+    for name in ("token", "pyroscope-token", "private-ca.pem"):
+        (scratch / name).write_text("secret")
+        (scratch / name).chmod(0o600)
+    text = re.sub(r"/etc/(?:heapgauge|ssl)/", f"{scratch}/", text).replace("/var/", f"{scratch}/")
+    (scratch / "lib").mkdir()
+    (scratch / "agent.ini").write_text(text)
+    done = subprocess.run([heapgauge, "agent", scratch / "agent.ini", "--check"], env=clean_env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_settings_that_are_right(heapgauge, scratch, clean_env):

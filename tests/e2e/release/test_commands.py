@@ -16,7 +16,7 @@ from terminal import Terminal
 from tracing import need_bpftrace
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGES = ["README.md", *(f"docs/howto/{name}.md" for name in ("record", "production", "terminal", "view", "names", "bpftrace"))]
+PAGES = ["README.md", *(f"docs/howto/{name}.md" for name in ("record", "production", "terminal", "view", "names", "bpftrace", "agent"))]
 # Waits for the end of its input, which is at once unless the test holds it.
 SERVER = r"""
 #include <stdio.h>
@@ -52,10 +52,13 @@ ELSEWHERE = {
     "heapgauge record -- sh -c 'echo $$ > /sys/fs/cgroup": "needs a control group; test_triggers.py makes one",
     "cc -o server *.o": "test_link_in.py",
     "http://": "printed by the command above it",
+    "heapgauge agent /etc/heapgauge": "e2e/agent/test_agent.py runs the settings of the page",
+    "pprof -top 'http": "e2e/agent/test_agent.py",
+    "curl -s http://127.0.0.1:9464": "e2e/agent/test_agent.py: this port may be taken here",
     "!": "printed by a command",
 }
 # Those that run until they are told to end: what they show first, and the key.
-UNTIL_STOPPED = {"heapgauge view": (b"http://", b"\x03"), "heapgauge top": (b"server", b"q"), "heapgauge record --pid": (b" live ", b"\x03")}
+UNTIL_STOPPED = {"heapgauge view": (b"http://", b"\x03"), "heapgauge top": (b"server", b"q"), "heapgauge record --pid": (b" live ", b"\x03"), "heapgauge agent": (b"the agent listens", b"\x03")}
 
 
 def commands_of(page):
