@@ -189,11 +189,13 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 		ask_deltas(agent, process, &head, baseline >= 0, now_real_ns, &request);
 	request.wants_recording = is_last && process->fate != FATE_EXITED && agent->outlets &&
 				  outlets_keeps(agent->outlets);
+	request.wants_modules = !is_last && agent->outlets && outlets_wants_modules(agent->outlets);
 	int status = reader_read(&agent->reader, &request, process->profile_fd, baseline, &result,
 				 &error);
 
 	count_reading(agent, process, status, &result, &error);
 	if (status == 0 && result.parts.reading->status == READING_DONE && agent->outlets) {
+		outlets_offer_modules(agent->outlets, process, &result.parts);
 		head.serial++;
 		head.at_real_ns = now_real_ns;
 		head.is_last = is_last;

@@ -46,6 +46,8 @@ static const struct row {
 	{ "pyroscope", "batch-bytes", TYPE_BYTES, MEMBER(batch_bytes), 0, 64 << 20 },
 	{ "files", "folder", TYPE_PATH, MEMBER(folder) },
 	{ "files", "max-bytes", TYPE_BYTES, MEMBER(folder_bytes), 1 << 20, 1ull << 50 },
+	{ "symbols", "folder", TYPE_PATH, MEMBER(symbols) },
+	{ "symbols", "max-bytes", TYPE_BYTES, MEMBER(symbols_bytes), 1 << 20, 1ull << 50 },
 	{ "queue", "max-bytes", TYPE_BYTES, MEMBER(queue_bytes), 1 << 20, 1ull << 50 },
 	{ "queue", "max-age", TYPE_DURATION, MEMBER(queue_age_ns), 60 * NS_PER_S,
 	  7 * 24 * 3600 * NS_PER_S },
@@ -62,6 +64,7 @@ static const struct agent_settings defaults = {
 	.max_processes = 10000,
 	.timeout_ns = 30 * NS_PER_S,
 	.folder_bytes = 1ull << 30,
+	.symbols_bytes = 4ull << 30,
 	.queue_bytes = 256ull << 20,
 	.queue_age_ns = 55 * 60 * NS_PER_S, /* Pyroscope refuses profiles older than an hour */
 	.keep_bytes = 1ull << 30,
@@ -88,7 +91,7 @@ static int unknown(const struct ini_entry *entry, struct error *error)
 	if (!list || !*list)
 		return error_set(error,
 				 "unknown section [%s]: there are [agent], [labels], [pyroscope], "
-				 "[files], [queue] and [ended]",
+				 "[files], [symbols], [queue] and [ended]",
 				 entry->section);
 	return error_set(error, "[%s] has no '%s': it has %s", entry->section, entry->key, list);
 }
@@ -212,14 +215,15 @@ static int check_whole(const struct agent_settings *s, struct error *error)
 	if (strcmp(s->listen, "none") != 0 && !strchr(s->listen, ':'))
 		return error_set(error, "[agent] listen = %s has no port: write %s:9464", s->listen,
 				 s->listen);
-	if ((s->url || s->folder || s->keep) && !s->state)
+	if ((s->url || s->folder || s->keep || s->symbols) && !s->state)
 		return error_set(
 			error,
 			"[%s] needs a folder for what was sent and what waits: set [agent] "
 			"state",
-			s->url	    ? "pyroscope"
-			: s->folder ? "files"
-				    : "ended");
+			s->url	     ? "pyroscope"
+			: s->folder  ? "files"
+			: s->symbols ? "symbols"
+				     : "ended");
 	if (s->user && !s->password_file)
 		return error_set(error, "[pyroscope] user needs password-file");
 	if (s->user && s->push_token_file)

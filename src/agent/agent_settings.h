@@ -42,6 +42,10 @@ struct agent_settings {
 	const char *folder; /* NULL: no files */
 	uint64_t folder_bytes;
 
+	/* [symbols] */
+	const char *symbols; /* folder for the files that name functions; NULL: none */
+	uint64_t symbols_bytes;
+
 	/* [queue] */
 	uint64_t queue_bytes, queue_age_ns;
 

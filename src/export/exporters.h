@@ -20,7 +20,8 @@ struct export_interval {
 	const struct export_label *labels; /* of every sample */
 	size_t label_count;
 	bool only_usual_types; /* no variances */
-	const char *comment;   /* NULL: none */
+	bool unnamed; /* native frames are addresses, for a store that names them by build-id */
+	const char *comment; /* NULL: none */
 };
 
 struct export_input {

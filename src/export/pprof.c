@@ -171,6 +171,17 @@ static void number_program(struct writer *w)
 	}
 }
 
+static bool is_unnamed(const struct writer *w)
+{
+	return w->in->interval && w->in->interval->unnamed;
+}
+
+/* Frames of Python and of no module have names in any case: nobody could find them later. */
+static bool is_address(const struct writer *w, const struct result_frame *frame)
+{
+	return is_unnamed(w) && frame->module[0] == '/' && !frame->file;
+}
+
 static void put_locations(struct writer *w)
 {
 	number_program(w);
@@ -190,7 +201,7 @@ static void put_locations(struct writer *w)
 		protobuf_number(w->out, 1, i + 1);
 		protobuf_number(w->out, 2, mapping);
 		protobuf_number(w->out, 3, f->offset);
-		for (size_t j = 0; j < chain.count; j++)
+		for (size_t j = 0; j < chain.count && !is_address(w, f); j++)
 			put_line(w, chain.at[j]);
 		protobuf_end(w->out, begin);
 	}
@@ -226,7 +237,7 @@ static void put_mappings(struct writer *w)
 		protobuf_number(w->out, 5, text_id(w, path));
 		protobuf_number(w->out, 6, text_id(w, buffer_string(&id)));
 		w->failed |= id.failed;
-		for (unsigned has = 7; has <= 10; has++)
+		for (unsigned has = 7; has <= 10 && !is_unnamed(w); has++)
 			protobuf_number(w->out, has, 1);
 		protobuf_end(w->out, begin);
 	}

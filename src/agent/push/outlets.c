@@ -17,6 +17,7 @@
 #include "agent/push/pyroscope.h"
 #include "agent/push/queue.h"
 #include "agent/push/sender.h"
+#include "agent/push/symbols.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -32,7 +33,8 @@ struct outlets {
 	struct queue *queue;		      /* NULL: nothing is pushed */
 	struct sender *sender;		      /* NULL: the same */
 	struct file_sink *files, *recordings; /* NULL: not wanted */
-	pthread_mutex_t lock;		      /* of the two above */
+	struct symbols *symbols;	      /* the same */
+	pthread_mutex_t lock;		      /* of the three above */
 };
 
 static bool is_committed(void *context, const char *key, uint64_t serial)
@@ -108,12 +110,17 @@ static int open_all(struct outlets *o, struct error *error)
 		if (!o->recordings)
 			return -1;
 	}
+	if (s->symbols) {
+		o->symbols = symbols_open(s->symbols, s->symbols_bytes, error);
+		if (!o->symbols)
+			return -1;
+	}
 	return s->url ? open_push(o, error) : 0;
 }
 
 int outlets_open(const struct agent_settings *settings, struct outlets **ret, struct error *error)
 {
-	if (!settings->url && !settings->folder && !settings->keep)
+	if (!settings->url && !settings->folder && !settings->keep && !settings->symbols)
 		return 0;
 	*ret = calloc(1, sizeof **ret);
 	if (!*ret)
@@ -131,6 +138,7 @@ void outlets_close(struct outlets *o)
 	queue_close(o->queue);
 	file_sink_close(o->files);
 	file_sink_close(o->recordings);
+	symbols_close(o->symbols);
 	pthread_mutex_destroy(&o->lock);
 	free(o->baselines);
 	free(o->queue_folder);
@@ -242,6 +250,31 @@ int outlets_keep(struct outlets *o, const struct agent_process *process, struct 
 	return 0;
 }
 
+/* ---- symbols ---- */
+
+bool outlets_wants_modules(const struct outlets *o)
+{
+	return o->symbols != NULL;
+}
+
+void outlets_offer_modules(struct outlets *o, const struct agent_process *process,
+			   const struct reading_parts *parts)
+{
+	for (uint32_t i = 0; o->symbols && i < parts->reading->module_count; i++) {
+		struct reading_module module = parts->modules[i];
+		bool copied;
+
+		module.build_id[sizeof module.build_id - 1] = '\0';
+		module.path[sizeof module.path - 1] = '\0';
+		pthread_mutex_lock(&o->lock);
+		copied = symbols_offer(o->symbols, process->recorded.pid, module.build_id,
+				       module.path);
+		pthread_mutex_unlock(&o->lock);
+		if (copied)
+			return; /* the next one with the next reading */
+	}
+}
+
 /* ---- */
 
 static bool is_wanted(void *context, const char *key)
@@ -323,6 +356,22 @@ static void add_files(const struct file_sink *sink, const char *kind, struct met
 				  (double)files.failed });
 }
 
+static void add_symbols(const struct symbols *symbols, struct metrics_own *own, size_t room,
+			size_t *count)
+{
+	if (!symbols)
+		return;
+	struct symbols_counters counters = symbols_counters(symbols);
+
+	add(own, room, count,
+	    (struct metrics_own){ "heapgauge_agent_symbol_files_total",
+				  "Files with symbols, by whether they were kept.", true, "result",
+				  "kept", (double)counters.files });
+	add(own, room, count,
+	    (struct metrics_own){ "heapgauge_agent_symbol_files_total", "", true, "result",
+				  "refused", (double)counters.refused });
+}
+
 size_t outlets_numbers(struct outlets *o, struct metrics_own *own, size_t room)
 {
 	size_t count = 0;
@@ -336,6 +385,7 @@ size_t outlets_numbers(struct outlets *o, struct metrics_own *own, size_t room)
 	pthread_mutex_lock(&o->lock);
 	add_files(o->files, "profile", own, room, &count);
 	add_files(o->recordings, "recording", own, room, &count);
+	add_symbols(o->symbols, own, room, &count);
 	pthread_mutex_unlock(&o->lock);
 	return count;
 }

@@ -33,6 +33,10 @@ int outlets_send(struct outlets *outlets, const struct agent_process *process,
 bool outlets_keeps(const struct outlets *outlets);
 int outlets_keep(struct outlets *outlets, const struct agent_process *process,
 		 struct span recording, struct error *error);
+/* Whether files with symbols are wanted; offers those of a reading, at most one new one, since copying takes time. */
+bool outlets_wants_modules(const struct outlets *outlets);
+void outlets_offer_modules(struct outlets *outlets, const struct agent_process *process,
+			   const struct reading_parts *parts);
 /* Forgets the baselines of processes that are in no table any more. */
 void outlets_sweep(struct outlets *outlets, const struct processes *processes);
 

@@ -36,6 +36,7 @@ enum { BASELINE_MAX = 64 << 20 };
 struct output {
 	struct reading reading;
 	struct reading_tag tags[READING_TAGS_MAX];
+	struct reading_module modules[READING_MODULES_MAX];
 	struct heap_profile profile;
 	void *recording;
 	size_t recording_bytes;
@@ -135,6 +136,24 @@ static void read_tags(const struct profile_process *process, struct output *out)
 			out->tags[out->reading.tag_count++] = all[i];
 }
 
+static void read_modules(const struct profile_process *process, struct output *out)
+{
+	for (size_t i = 1;
+	     i < process->module_count && out->reading.module_count < READING_MODULES_MAX; i++) {
+		const struct profile_module *module = &process->modules[i];
+		struct reading_module *to = &out->modules[out->reading.module_count];
+
+		if (module->build_id.size == 0 ||
+		    module->build_id.size >= sizeof to->build_id / 2 ||
+		    strlen(module->path) >= sizeof to->path)
+			continue;
+		for (size_t j = 0; j < module->build_id.size; j++)
+			snprintf(to->build_id + 2 * j, 3, "%02x", module->build_id.data[j]);
+		memcpy(to->path, module->path, strlen(module->path) + 1);
+		out->reading.module_count++;
+	}
+}
+
 static void read_numbers(const struct profile *profile, struct reading *reading)
 {
 	const struct profile_process *p = &profile->processes[0];
@@ -202,7 +221,8 @@ static int make_pprof(const struct reading_request *request, const struct profil
 			      .labels = labels,
 			      .label_count =
 				      MIN(request->label_count, (uint32_t)READING_LABELS_MAX),
-			      .only_usual_types = request->deltas },
+			      .only_usual_types = request->deltas,
+			      .unnamed = !request->names },
 		.names = { .use_symbols = request->names,
 			   .use_store = request->cache[0] != '\0',
 			   .style = NAMES_SHORT,
@@ -239,6 +259,8 @@ static int read_profile(const struct reading_request *request, struct profile_co
 		return -1;
 	read_numbers(profile, &out->reading);
 	read_tags(&profile->processes[0], out);
+	if (request->wants_modules)
+		read_modules(&profile->processes[0], out);
 	int status =
 		request->wants_pprof ? make_pprof(request, profile, baseline_fd, out, error) : 0;
 
@@ -286,6 +308,7 @@ void reading_write(const struct reading_request *request, int profile_fd, int ba
 	const struct span parts[] = {
 		span_of(reading, sizeof *reading),
 		span_of(out->tags, reading->tag_count * sizeof *out->tags),
+		span_of(out->modules, reading->module_count * sizeof *out->modules),
 		span_of(out->profile.pprof.data, reading->pprof_bytes),
 		span_of(out->profile.baseline.data, reading->baseline_bytes),
 		span_of(out->recording, reading->recording_bytes),
@@ -308,11 +331,15 @@ bool reading_parse(struct span bytes, struct reading_parts *ret)
 		return false;
 	ret->reading = (const struct reading *)(const void *)head.data;
 	if (ret->reading->tag_count > READING_TAGS_MAX ||
-	    ret->reading->health_count > READING_HEALTH_MAX)
+	    ret->reading->health_count > READING_HEALTH_MAX ||
+	    ret->reading->module_count > READING_MODULES_MAX)
 		return false;
 	ret->tags = (const struct reading_tag *)(const void *)cursor_bytes(
 			    &at, ret->reading->tag_count * sizeof *ret->tags)
 			    .data;
+	ret->modules = (const struct reading_module *)(const void *)cursor_bytes(
+			       &at, ret->reading->module_count * sizeof *ret->modules)
+			       .data;
 	ret->pprof = cursor_bytes(&at, ret->reading->pprof_bytes);
 	ret->baseline = cursor_bytes(&at, ret->reading->baseline_bytes);
 	ret->recording = cursor_bytes(&at, ret->reading->recording_bytes);

@@ -19,6 +19,7 @@ enum {
 	READING_TAGS_MAX = 200, /* the largest; the others are in the sum of the process */
 	READING_HEALTH_MAX = 48,
 	READING_LABELS_MAX = 30,
+	READING_MODULES_MAX = 256,
 };
 
 /* Which classes of resident memory. */
@@ -44,6 +45,12 @@ struct reading_health {
 	uint64_t count;
 };
 
+/* A file whose code is on its stacks. */
+struct reading_module {
+	char build_id[132]; /* in hex */
+	char path[RECORDED_PATH];
+};
+
 enum reading_status {
 	READING_FAILED,	 /* `problem` says why */
 	READING_NOTHING, /* it has ended, or has no profile of its own */
@@ -66,9 +73,9 @@ struct reading {
 	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0: none */
 	uint64_t profile_samples, folded_stacks, folded_bytes;
 	uint64_t cpu_ns; /* cost of this reading */
-	uint32_t health_count, tag_count;
+	uint32_t health_count, tag_count, module_count;
 	struct reading_health health[READING_HEALTH_MAX];
-	/* After it: the tags, the profile, the baseline, the recording. */
+	/* After it: the tags, the modules, the profile, the baseline, the recording. */
 	uint64_t pprof_bytes, baseline_bytes, recording_bytes;
 };
 
@@ -81,7 +88,8 @@ struct reading_request {
 	bool starts_at_zero;
 	bool wants_pprof, deltas, names;
 	bool shows_allocations; /* pprof shows these first, not what is live */
-	bool wants_recording;	/* with the age of blocks, for a process that has ended */
+	bool wants_modules;
+	bool wants_recording; /* with the age of blocks, for a process that has ended */
 	uint32_t uid,
 		gid; /* of the process: what the reader becomes before it looks into the data */
 	uint64_t max_samples, max_bytes;
@@ -102,6 +110,7 @@ void reading_write(const struct reading_request *request, int profile_fd, int ba
 struct reading_parts {
 	const struct reading *reading;
 	const struct reading_tag *tags;
+	const struct reading_module *modules;
 	struct span pprof, baseline, recording;
 };
 bool reading_parse(struct span bytes, struct reading_parts *ret);

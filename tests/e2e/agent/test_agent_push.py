@@ -244,3 +244,46 @@ def test_from_the_oom_killer_to_a_line(heapgauge, build, greedy, memory_cgroup, 
         (last,) = wait_for(lambda: [p for p in server.accepted() if p["labels"].get("ended") == "oom"], "its last profile")
     assert last["labels"]["service_name"] == "greedy"
     assert last["totals"]["inuse_space"] >= held
+
+
+# ---- symbols ----
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only files of root are kept")
+def test_addresses_and_the_files_that_name_them(heapgauge, build, keeper, clean_env, folder, scratch):
+    """With names off a profile has build-ids and offsets; each file stands once in the layout that debuginfod's own client reads, and gives the
+    line of every address."""
+    symbols = scratch / "symbols"
+    settings = write_settings(
+        scratch, agent={"state": scratch / "state", "names": "no"}, symbols={"folder": symbols}, files={"folder": scratch / "profiles"}
+    )
+    build_id = re.search(r"Build ID: (\w+)", output_of("readelf", "-n", keeper))[1]
+    with running_agent(heapgauge, settings, clean_env) as agent, keeping([keeper], preloaded(build, clean_env, folder)) as run:
+        path = wait_for(lambda: list(scratch.glob(f"profiles/*/*/*/*-{run.target}-1.pb.gz")), "a profile")[0]
+        wait_for(lambda: (symbols / "buildid" / build_id / "debuginfo").exists(), "the file of the program")
+        assert agent.numbers()["agent_symbol_files_total.kept"] >= 1
+    raw = output_of(tool("pprof", "go install github.com/google/pprof@latest"), "-symbolize=none", "-raw", path)
+    assert "keep" not in raw.partition("Locations")[2].partition("Mappings")[0]
+    mapping = re.search(rf"^(\d+): .*{keeper} {build_id}", raw, re.M)[1]
+    addresses = re.findall(rf"^\s+\d+: (0x\w+) M={mapping}\b", raw, re.M)
+    server = subprocess.Popen(["python3", "-u", "-m", "http.server", "--bind", "127.0.0.1", "0"], cwd=symbols, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        port = re.search(r"port (\d+)", server.stdout.readline())[1]
+        env = clean_env | {"DEBUGINFOD_URLS": f"http://127.0.0.1:{port}/", "DEBUGINFOD_CACHE_PATH": str(scratch / "cache")}
+        found = output_of(tool("debuginfod-find", "apt install debuginfod"), "debuginfo", build_id, env=env).strip()
+    finally:
+        server.kill()
+        server.communicate()
+    lines = output_of("addr2line", "-f", "-e", found, *addresses)
+    assert "\nkeep\n" in f"\n{lines}" and "\nmain\n" in f"\n{lines}"
+    assert pathlib.Path(found).read_bytes() == keeper.read_bytes()
+
+
+def test_a_file_of_another_user_is_not_kept(heapgauge, build, keeper, clean_env, folder, scratch):
+    if os.geteuid() == 0:
+        os.chown(keeper, 65534, 65534)
+    settings = write_settings(scratch, agent={"state": scratch / "state", "names": "no"}, symbols={"folder": scratch / "symbols"})
+    build_id = re.search(r"Build ID: (\w+)", output_of("readelf", "-n", keeper))[1]
+    with running_agent(heapgauge, settings, clean_env) as agent, keeping([keeper], preloaded(build, clean_env, folder)):
+        wait_for(lambda: agent.numbers()["agent_symbol_files_total.refused"] >= 1, "the file to be refused")
+    assert not (scratch / "symbols" / "buildid" / build_id).exists()
