@@ -31,8 +31,8 @@ struct reading_request agent_request(const struct agent *agent, const struct age
 					   .held = process->profile_fd >= 0,
 					   .has_ended = process->fate != FATE_RUNS,
 					   .names = agent->settings->names,
-					   .uid = process->uid,
-					   .gid = process->gid,
+					   .uid = process->reader_uid,
+					   .gid = process->reader_gid,
 					   .max_samples = MAX_SAMPLES,
 					   .max_bytes = MAX_BYTES };
 
@@ -41,7 +41,7 @@ struct reading_request agent_request(const struct agent *agent, const struct age
 	snprintf(request.version, sizeof request.version, "%s", agent->version);
 	if (agent->settings->state)
 		snprintf(request.cache, sizeof request.cache, "%s/names/%u", agent->settings->state,
-			 process->uid);
+			 process->reader_uid);
 	return request;
 }
 
@@ -324,10 +324,10 @@ static int make_folders(const struct agent_settings *settings, struct error *err
 		return 0;
 	if (mkdir(settings->state, 0711) < 0 && errno != EEXIST)
 		return error_errno(error, "cannot create %s", settings->state);
-	/* Each user has a folder in it, made by the reader as that user. */
-	if (names && mkdir(names, 01733) < 0 && errno != EEXIST)
+	/* Each user has a folder in it: privileges_make_folder. */
+	if (names && mkdir(names, 0711) < 0 && errno != EEXIST)
 		return error_errno(error, "cannot create %s", names);
-	return names && chmod(names, geteuid() == 0 ? 01733 : 0700) == 0
+	return names && chmod(names, 0711) == 0
 		       ? 0
 		       : error_errno(error, "cannot use %s/names", settings->state);
 }

@@ -116,7 +116,7 @@ static struct agent_process *process_new(const struct processes *processes,
 	struct agent_process *process = calloc(1, sizeof *process);
 	struct profile_copy held = PROFILE_COPY_INIT;
 	AUTO_FREE char *exe = procfs_exe(recorded->pid);
-	struct stat owner;
+	struct procfs_owner owner;
 
 	if (!process)
 		return NULL;
@@ -134,13 +134,12 @@ static struct agent_process *process_new(const struct processes *processes,
 				       ? cgroups_oom_kills(&processes->cgroups, process->group)
 				       : UINT64_MAX;
 	process->id = read_id(process);
-	if (process->pid_fd < 0 || process->id == 0 ||
-	    stat(procfs_path(recorded->pid, "").text, &owner) < 0) {
+	if (process->pid_fd < 0 || process->id == 0 || !procfs_owner(recorded->pid, &owner)) {
 		process_free(process);
 		return NULL;
 	}
-	process->uid = owner.st_uid;
-	process->gid = owner.st_gid;
+	process->uid = process->reader_uid = owner.uid;
+	process->reader_gid = owner.gid;
 	labels_of(&process->labels, recorded->pid, exe && *exe ? path_base(exe) : NULL,
 		  processes->settings);
 	return process;
@@ -248,7 +247,8 @@ static void add_leftover(struct processes *processes, const char *path, uint64_t
 					   .pid_fd = -1,
 					   .leftover = strdup(path),
 					   .uid = file.st_uid,
-					   .gid = file.st_gid,
+					   .reader_uid = file.st_uid,
+					   .reader_gid = file.st_gid,
 					   .first_ns = now_ns,
 					   .next_ns = now_ns,
 					   .seen_ns = now_ns };
@@ -294,6 +294,17 @@ static const struct recorded *listed(const struct recorded_list *list, pid_t pid
 	return NULL;
 }
 
+/* A daemon that has given up root since: what it writes is to be read with what it has left. */
+static void see_owner(struct agent_process *process)
+{
+	struct procfs_owner owner;
+
+	if (process->reader_uid != 0 || !procfs_owner(process->recorded.pid, &owner))
+		return;
+	process->reader_uid = owner.uid;
+	process->reader_gid = owner.gid;
+}
+
 static void see_ends(struct processes *processes, const struct recorded_list *list, uint64_t now_ns)
 {
 	for (size_t i = 0; i < processes->at.count; i++) {
@@ -308,7 +319,9 @@ static void see_ends(struct processes *processes, const struct recorded_list *li
 			process->fate = FATE_EXITED; /* it runs another program */
 		else
 			process->seen_ns = now_ns;
-		if (process->fate != FATE_RUNS)
+		if (process->fate == FATE_RUNS)
+			see_owner(process);
+		else
 			process->next_ns = now_ns;
 	}
 }

@@ -27,10 +27,11 @@ enum process_fate {
 };
 
 struct agent_process {
-	struct recorded recorded; /* pid 0: a leftover, known by its file alone */
-	uint64_t id;		  /* of its profile, chosen by the process */
-	uint32_t uid, gid;
-	int profile_fd; /* -1: none could be opened */
+	struct recorded recorded;	 /* pid 0: a leftover, known by its file alone */
+	uint64_t id;			 /* of its profile, chosen by the process */
+	uint32_t uid;			 /* when it was first seen */
+	uint32_t reader_uid, reader_gid; /* what the reader becomes: see procfs_owner */
+	int profile_fd;			 /* -1: none could be opened */
 	int pid_fd;
 	char *leftover; /* path of the file that it left; NULL: none */
 	struct labels labels;

@@ -8,15 +8,14 @@
 #include "agent/reading/reading.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "agent/reading/heap_profile.h"
+#include "agent/reading/privileges.h"
 #include "base/checked.h"
 #include "base/cursor.h"
 #include "collect/attach/inspect.h"
@@ -80,18 +79,6 @@ static void read_memory(pid_t pid, struct reading *reading)
 	reading->memory[READING_SHARED] = row.shared_bytes;
 	reading->memory[READING_SWAP] = row.swap_bytes;
 	reading->memory[READING_RECORDER] = row.own_bytes;
-}
-
-/* Privileges cannot be regained. Without them there is nothing to give up. */
-static bool drop_privileges(const struct reading_request *request)
-{
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return false;
-	if (geteuid() != 0 || request->uid == 0)
-		return true;
-	return setgroups(0, NULL) == 0 &&
-	       setresgid(request->gid, request->gid, request->gid) == 0 &&
-	       setresuid(request->uid, request->uid, request->uid) == 0;
 }
 
 /* ---- without ---- */
@@ -243,7 +230,9 @@ static int read_profile(const struct reading_request *request, struct profile_co
 	struct recording recording = { 0 };
 	struct format_error reason = { "" };
 
-	if (!drop_privileges(request))
+	if (request->cache[0])
+		privileges_make_folder(request);
+	if (!privileges_drop(request))
 		return error_errno(error, "cannot become the user of the process");
 	if (inspect_copied(copied, parts_of(request), !request->has_ended, request->version,
 			   &recording, error) < 0)

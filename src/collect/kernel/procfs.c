@@ -169,6 +169,29 @@ uint32_t procfs_user(pid_t pid)
 	return at ? (uint32_t)strtoul(at, NULL, 10) + 1 : 0;
 }
 
+/* "\nUid:\treal\teffective\tsaved\tof files": the first that is not 0. */
+static bool least_id(const char *status, const char *field, uint32_t *ret)
+{
+	const char *at = strstr(status, field);
+
+	*ret = 0;
+	for (at = at ? at + strlen(field) : NULL; at && *ret == 0 && *at == '\t';
+	     at += strcspn(at, "\t\n"))
+		*ret = (uint32_t)strtoul(++at, NULL, 10);
+	return at;
+}
+
+bool procfs_owner(pid_t pid, struct procfs_owner *ret)
+{
+	static const char field[] = "\nCapPrm:\t";
+	AUTO_FREE char *status = procfs_file(pid, "status", NULL);
+	const char *capabilities = status ? strstr(status, field) : NULL;
+
+	ret->capabilities = capabilities ? strtoull(capabilities + sizeof field - 1, NULL, 16) : 0;
+	return status && least_id(status, "\nUid:", &ret->uid) &&
+	       least_id(status, "\nGid:", &ret->gid);
+}
+
 /* Whether we may read the exit status: otherwise the field is 0 (proc(5), "exit_code"). */
 static bool may_see(pid_t pid)
 {

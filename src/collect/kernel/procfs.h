@@ -40,6 +40,14 @@ pid_t procfs_parent(pid_t pid);
 bool procfs_started_after(pid_t pid, uint64_t mono_ns);
 /* 1 + its effective uid; 0 if it has ended. */
 uint32_t procfs_user(pid_t pid);
+
+/* The least of what it may do: of its real, effective and saved ids those that are not root's. */
+struct procfs_owner {
+	uint32_t uid, gid;
+	uint64_t capabilities; /* permitted, a bit for each */
+};
+/* False if it has ended. */
+bool procfs_owner(pid_t pid, struct procfs_owner *ret);
 /* Its pid in its own namespace. 0 if it has ended. */
 pid_t procfs_own_pid(pid_t pid);
 /* The wait(2) status of a process that its parent has not waited for yet. False if it is not available. */

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent runs as root, and other users of the machine prepare what it reads."""
+
+import pathlib
+import subprocess
+
+import pytest
+
+from agents import ROOT, running_agent, write_settings
+from alone import folder_on_tmpfs, preloaded
+from compiled import compile_c, wait_for
+from running import compile_keeper, keeping
+
+pytestmark = pytest.mark.skipif(not ROOT, reason="needs root: processes of other users")
+NOBODY = 65534
+DAEMON_USER = 61234
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+@pytest.fixture
+def folder():
+    with folder_on_tmpfs() as path:
+        path.chmod(0o1777)
+        yield path
+
+
+@pytest.fixture
+def open_scratch(scratch):
+    """A folder that other users may enter: programs for them, and the agent's state."""
+    for above in (scratch, *scratch.parents):
+        if above == pathlib.Path("/tmp"):
+            break
+        above.chmod(above.stat().st_mode | 0o011)
+    return scratch
+
+
+# ---- whose privileges a reading has ----
+
+# Gives up root when it is told to.
+DAEMON = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(void)
+{
+	kept = malloc(1000);
+	printf("%d\n", getpid());
+	fflush(stdout);
+	getchar();
+	if (setregid(61234, 61234) || setreuid(61234, 61234)) return 99;
+	getchar();
+	return 0;
+}
+"""
+
+
+def owners(state):
+    """{folder of names: who wrote there}"""
+    return {path.name: (path / "heapgauge").stat().st_uid for path in (state / "names").iterdir() if (path / "heapgauge").exists()}
+
+
+def test_a_daemon_that_was_root_is_read_as_its_user(heapgauge, build, clean_env, folder, open_scratch):
+    program = compile_c(open_scratch, "daemon", DAEMON)
+    state = open_scratch / "state"
+    settings = write_settings(open_scratch, agent={"state": state}, files={"folder": open_scratch / "profiles"})
+    with keeping([program], preloaded(build, clean_env, folder)) as run, running_agent(heapgauge, settings, clean_env) as agent:
+        agent.sees(run.target)
+        assert str(DAEMON_USER) not in owners(state)
+        run.stdin.write("\n")
+        run.stdin.flush()
+        wait_for(lambda: owners(state).get(str(DAEMON_USER)) == DAEMON_USER, "a reading as its user")
+
+
+def test_users_cannot_prepare_the_names_of_others(heapgauge, clean_env, open_scratch):
+    state = open_scratch / "state"
+    with running_agent(heapgauge, write_settings(open_scratch, agent={"state": state}), clean_env):
+        for name in ("0", "1000"):
+            done = subprocess.run([*AS_NOBODY, "mkdir", state / "names" / name], capture_output=True, text=True)
+            assert done.returncode != 0 and "Permission denied" in done.stderr
