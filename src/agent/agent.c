@@ -115,6 +115,7 @@ static void take_reading(struct agent_process *process, const struct reading_par
 	process->problem[0] = '\0';
 }
 
+/* Call with the lock. */
 static void note_problem(struct agent *agent, struct agent_process *process, const char *problem)
 {
 	char text[sizeof process->problem];
@@ -201,8 +202,11 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 		head.is_last = is_last;
 		if (outlets_send(agent->outlets, process, &result.parts, head, &error) < 0 ||
 		    (request.wants_recording &&
-		     outlets_keep(agent->outlets, process, result.parts.recording, &error) < 0))
+		     outlets_keep(agent->outlets, process, result.parts.recording, &error) < 0)) {
+			pthread_mutex_lock(&agent->lock);
 			note_problem(agent, process, error.message);
+			pthread_mutex_unlock(&agent->lock);
+		}
 	}
 	process->is_handled = is_last;
 	reader_result_release(&result);

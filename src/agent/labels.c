@@ -188,17 +188,20 @@ void labels_of(struct labels *ret, pid_t pid, const char *program,
 	size_t size = 0;
 	AUTO_FREE char *environment = procfs_file(pid, "environ", &size);
 	const char *text = environment ? environment : "";
+	const char *name = variable(text, size, "OTEL_SERVICE_NAME");
 	char number[24], host[65] = "";
 
 	*ret = (struct labels){ 0 };
 	gethostname(host, sizeof host - 1);
-	labels_set(ret, "service_name", program && *program ? program : "unknown");
 	take_attributes(ret, variable(text, size, "OTEL_RESOURCE_ATTRIBUTES"));
-	if (variable(text, size, "OTEL_SERVICE_NAME"))
-		labels_set(ret, "service_name", variable(text, size, "OTEL_SERVICE_NAME"));
+	if (name && *name)
+		labels_set(ret, "service_name", name);
 	take_kubernetes(ret, pid, text, size);
 	for (size_t i = 0; i < settings->labels.count; i++)
 		take_setting(ret, &settings->labels.at[i], text, size);
+	/* Each of these may have set it to nothing, which removes it. */
+	if (!labels_get(ret, "service_name"))
+		labels_set(ret, "service_name", program && *program ? program : "unknown");
 	snprintf(number, sizeof number, "%d", (int)pid);
 	labels_set(ret, "pid", number);
 	labels_set(ret, "host", host);

@@ -6,6 +6,7 @@
 #include "agent/metrics.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -152,7 +153,9 @@ static void put_times(struct writer *w, const struct processes *processes)
 
 		if (p->reading && p->fate == FATE_RUNS &&
 		    put_series(w, error, &p->labels, NULL, NULL))
-			buffer_printf(w->out, "%.0f\n", p->reading->live_error);
+			buffer_printf(w->out, "%.0f\n",
+				      isfinite(p->reading->live_error) ? p->reading->live_error
+								       : 0);
 	}
 }
 

@@ -92,7 +92,7 @@ static void put_labels(struct writer *w, const struct entry *e)
 
 		w->failed |= !key;
 		if (key && *key) /* Parca rejects an empty key */
-			put_label(w, key, labels[i] + length + 1, 0);
+			put_label(w, key, labels[i] + length + (labels[i][length] == '='), 0);
 	}
 }
 

@@ -182,7 +182,8 @@ static int push(struct outlets *o, const struct agent_process *process,
 		struct error *error)
 {
 	AUTO(buffer_release) struct buffer request = BUFFER_INIT;
-	const char *key = process_key(process).text;
+	const struct process_key own = process_key(process);
+	const char *key = own.text;
 	uint64_t serial = baseline->serial;
 
 	if (encode_push(o, process, baseline, parts->pprof, &request, error) < 0 ||
@@ -242,7 +243,9 @@ bool outlets_keeps(const struct outlets *o)
 int outlets_keep(struct outlets *o, const struct agent_process *process, struct span recording,
 		 struct error *error)
 {
-	if (recording.size == 0 || write_file(o, o->recordings, process, 1, recording, error) < 0)
+	if (recording.size == 0)
+		return error_set(error, "its recording could not be made");
+	if (write_file(o, o->recordings, process, 1, recording, error) < 0)
 		return -1;
 	/* Its memory is needed; what it had is in the recording. */
 	if (process->leftover)

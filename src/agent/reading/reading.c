@@ -321,7 +321,8 @@ bool reading_parse(struct span bytes, struct reading_parts *ret)
 	ret->reading = (const struct reading *)(const void *)head.data;
 	if (ret->reading->tag_count > READING_TAGS_MAX ||
 	    ret->reading->health_count > READING_HEALTH_MAX ||
-	    ret->reading->module_count > READING_MODULES_MAX)
+	    ret->reading->module_count > READING_MODULES_MAX ||
+	    !memchr(ret->reading->problem, 0, sizeof ret->reading->problem))
 		return false;
 	ret->tags = (const struct reading_tag *)(const void *)cursor_bytes(
 			    &at, ret->reading->tag_count * sizeof *ret->tags)

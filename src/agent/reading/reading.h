@@ -66,7 +66,7 @@ struct reading {
 	double live_error; /* standard error of the estimate; 0: exact */
 	uint64_t interval, samples, stacks, threads;
 	uint64_t mmap_live_bytes, recorder_bytes;
-	bool memory_known;
+	uint32_t memory_known;
 	uint64_t memory[READING_CLASSES];
 	uint64_t
 		unexplained_bytes; /* resident anonymous memory that recorded blocks cannot explain, at least */

@@ -78,3 +78,16 @@ def test_users_cannot_prepare_the_names_of_others(heapgauge, clean_env, open_scr
         for name in ("0", "1000"):
             done = subprocess.run([*AS_NOBODY, "mkdir", state / "names" / name], capture_output=True, text=True)
             assert done.returncode != 0 and "Permission denied" in done.stderr
+
+
+# ---- what a process says of itself ----
+
+
+@pytest.mark.parametrize("variables", [{"OTEL_SERVICE_NAME": ""}, {"OTEL_RESOURCE_ATTRIBUTES": "service.name="}])
+def test_a_service_without_a_name(heapgauge, build, clean_env, folder, open_scratch, variables):
+    keeper = compile_keeper(open_scratch)
+    settings = write_settings(open_scratch, agent={"state": open_scratch / "state"}, files={"folder": open_scratch / "profiles"})
+    with keeping([keeper], preloaded(build, clean_env, folder, **variables)) as run, running_agent(heapgauge, settings, clean_env) as agent:
+        wait_for(lambda: agent.process.poll() is not None or [*open_scratch.glob(f"profiles/service=keeper/*/*/*-{run.target}-1.pb.gz")], "its profile")
+        assert agent.process.poll() is None
+        assert f"pid={run.target}\tkeeper\n" in agent.get("/")[1].decode()
