@@ -71,8 +71,10 @@ static bool ask_kernel(const union address *own, const union address *peer, uid_
 		return false;
 	const struct inet_diag_msg *found = NLMSG_DATA(&answer.head);
 
-	/* A socket that listens on that port would be found where the connection is gone already. */
-	if (memcmp(&found->id.idiag_dst, &request.ask.id.idiag_dst, sizeof found->id.idiag_dst) !=
+	/* A socket that listens on that port would be found where the connection is gone already; one that was closed has no inode,
+	 * and its user is 0. */
+	if (found->idiag_inode == 0 ||
+	    memcmp(&found->id.idiag_dst, &request.ask.id.idiag_dst, sizeof found->id.idiag_dst) !=
 		    0 ||
 	    found->id.idiag_dport != request.ask.id.idiag_dport)
 		return false;

@@ -224,10 +224,15 @@ static bool is_own_user(struct MHD_Connection *connection)
 	return info && peer_user(info->connect_fd, &uid) && (uid == 0 || uid == geteuid());
 }
 
+static bool is_public(const struct server *server, const char *path)
+{
+	return server->public_path && strcmp(path, server->public_path) == 0;
+}
+
 static enum guard_verdict check_api(struct server *server, struct MHD_Connection *connection,
 				    const char *path)
 {
-	if (server->public_path && strcmp(path, server->public_path) == 0)
+	if (is_public(server, path))
 		return GUARD_PASS;
 	return guard_check_api(&server->guard,
 			       &(struct guard_request){
@@ -308,7 +313,9 @@ static enum MHD_Result answer_get(struct server *server, struct MHD_Connection *
 				: "Request refused, wrong Host or Origin: open the URL that 'heapgauge view' "
 				  "printed.");
 	case GUARD_PASS:
-		welcome(server, connection);
+		/* What anybody may ask says nothing about who asks. */
+		if (!is_public(server, path))
+			welcome(server, connection);
 	}
 	if (!guard_secret(nonce))
 		return MHD_NO;

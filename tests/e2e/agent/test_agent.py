@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the agent serves: profiles with the totals of a report, metrics that Prometheus takes, and nothing to strangers."""
 
+import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -211,6 +213,16 @@ def test_a_token_admits_other_users(heapgauge, scratch, clean_env):
             assert output_of(*ask, "-H", f"Authorization: Bearer {wrong}", where) == "401"
         # With the token any Host will do: it may have a name in a network.
         assert output_of(*ask, "-H", "Host: node-17", "-H", "Authorization: Bearer open sesame", where) == "200"
+
+
+def test_those_who_ask_what_anybody_may_are_no_guests(agent):
+    """Connections that stay open after /healthz make room for those of others."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            connection = stack.enter_context(contextlib.closing(http.client.HTTPConnection(agent.host, int(agent.port), timeout=WAIT_SECONDS)))
+            connection.request("GET", "/healthz")
+            assert connection.getresponse().read() == b"ok\n"
+        assert agent.get("/metrics")[0] == 200
 
 
 def test_a_socket_in_a_folder(heapgauge, scratch, clean_env):
