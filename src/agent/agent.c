@@ -3,10 +3,12 @@
 #include "agent/agent.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,6 +45,37 @@ struct reading_request agent_request(const struct agent *agent, const struct age
 		snprintf(request.cache, sizeof request.cache, "%s/names/%u", agent->settings->state,
 			 process->reader_uid);
 	return request;
+}
+
+/* ---- the signal ---- */
+
+static volatile sig_atomic_t stopped;
+static int stop_fd =
+	-1; /* an event for those who wait: a signal between a check and a wait is not lost */
+
+static void on_signal(int number)
+{
+	static const uint64_t one = 1;
+	int before = errno;
+
+	(void)number;
+	stopped = 1;
+	(void)!write(stop_fd, &one, sizeof one);
+	errno = before;
+}
+
+static int catch_signals(struct error *error)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+
+	stopped = 0;
+	stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (stop_fd < 0)
+		return error_errno(error, "cannot catch signals");
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return 0;
 }
 
 /* ---- what a reading changes ---- */
@@ -194,6 +227,8 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 	int status = reader_read(&agent->reader, &request, process->profile_fd, baseline, &result,
 				 &error);
 
+	if (status < 0 && stopped)
+		return;
 	count_reading(agent, process, status, &result, &error);
 	if (status == 0 && result.parts.reading->status == READING_DONE && agent->outlets) {
 		outlets_offer_modules(agent->outlets, process, &result.parts);
@@ -213,9 +248,9 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 }
 
 /* Readings after the first are spread over the interval. */
-static void read_due(struct agent *agent, uint64_t now_ns, const volatile sig_atomic_t *stop)
+static void read_due(struct agent *agent, uint64_t now_ns)
 {
-	for (size_t i = 0; i < agent->processes.at.count && !*stop; i++) {
+	for (size_t i = 0; i < agent->processes.at.count && !stopped; i++) {
 		struct agent_process *process = agent->processes.at.at[i];
 		bool is_first = !process->reading;
 
@@ -229,23 +264,6 @@ static void read_due(struct agent *agent, uint64_t now_ns, const volatile sig_at
 }
 
 /* ---- the loop ---- */
-
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stopped = 1;
-}
-
-static void catch_signals(void)
-{
-	const struct sigaction action = { .sa_handler = on_signal };
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-}
 
 static uint64_t next_scan(const struct agent *agent)
 {
@@ -303,18 +321,15 @@ static void loop(struct agent *agent)
 
 		if (now_ns >= next_scan(agent) || agent->scanned_ns == 0) {
 			scan(agent, now_ns);
-			read_due(agent, now_ns, &stopped);
+			read_due(agent, now_ns);
 			sweep(agent);
 		} else {
-			read_due(agent, now_ns, &stopped);
+			read_due(agent, now_ns);
 		}
 		now_ns = clock_monotonic_ns();
-		uint64_t wait_ns = next_event(agent, now_ns) - now_ns;
-		const struct timespec wait = { (time_t)(wait_ns / NS_PER_S),
-					       (long)(wait_ns % NS_PER_S) };
+		struct pollfd stop = { .fd = stop_fd, .events = POLLIN };
 
-		if (!stopped)
-			nanosleep(&wait, NULL); /* a signal ends it */
+		poll(&stop, 1, (int)((next_event(agent, now_ns) - now_ns) / NS_PER_MS) + 1);
 	}
 }
 
@@ -401,9 +416,8 @@ int agent_run(const struct agent_settings *settings, const char *version, agent_
 			       .started_real_ns = clock_real_ns() };
 	int status;
 
-	stopped = 0;
-	catch_signals();
-	if (make_folders(settings, error) < 0 || reader_start(&agent.reader, error) < 0)
+	if (make_folders(settings, error) < 0 || catch_signals(error) < 0 ||
+	    reader_start(&agent.reader, stop_fd, error) < 0)
 		return -1;
 	pthread_mutex_init(&agent.lock, NULL);
 	processes_init(&agent.processes, settings);

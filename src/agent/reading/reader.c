@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +25,8 @@
 #include "util/cleanup.h"
 
 enum {
-	READING_SECONDS = 120, /* a child that takes longer is killed */
+	READING_SECONDS = 30, /* a child that takes longer is killed */
+	TOO_LONG = -2,	      /* instead of its status */
 	RESULT_MAX = 256 << 20,
 	FDS_MAX = 3, /* result, profile, baseline */
 };
@@ -66,13 +69,26 @@ static void limit_child(void)
 	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_FSIZE, &file);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(READING_SECONDS);
+}
+
+/* Not by an alarm of the child: its user may stop it, and then it gets none. */
+static int end_of(pid_t pid)
+{
+	AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd end = { .fd = fd, .events = POLLIN };
+	bool is_late = fd >= 0 && poll(&end, 1, READING_SECONDS * 1000) == 0;
+	int status = -1;
+
+	if (is_late)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return is_late ? TOO_LONG : status;
 }
 
 static int read_in_child(int socket, const struct reading_request *request, const int fds[FDS_MAX])
 {
 	pid_t pid = fork();
-	int status = -1;
 
 	if (pid == 0) {
 		const int *next = fds + 1;
@@ -84,9 +100,7 @@ static int read_in_child(int socket, const struct reading_request *request, cons
 		reading_write(request, profile, baseline, fds[0]);
 		_exit(0);
 	}
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return status;
+	return pid > 0 ? end_of(pid) : -1;
 }
 
 _Noreturn static void serve_readings(int socket)
@@ -114,7 +128,7 @@ _Noreturn static void serve_readings(int socket)
 
 /* ---- the agent's side ---- */
 
-int reader_start(struct reader *reader, struct error *error)
+int reader_start(struct reader *reader, int stop_fd, struct error *error)
 {
 	int pair[2];
 	pid_t agent = getpid();
@@ -131,6 +145,7 @@ int reader_start(struct reader *reader, struct error *error)
 	}
 	close(pair[1]);
 	reader->socket = pair[0];
+	reader->stop_fd = stop_fd;
 	pthread_mutex_init(&reader->lock, NULL);
 	if (reader->pid < 0) {
 		reader_stop(reader);
@@ -142,8 +157,10 @@ int reader_start(struct reader *reader, struct error *error)
 void reader_stop(struct reader *reader)
 {
 	close(reader->socket);
-	if (reader->pid > 0)
+	if (reader->pid > 0) {
+		kill(reader->pid, SIGKILL); /* and with it the child */
 		waitpid(reader->pid, NULL, 0);
+	}
 	pthread_mutex_destroy(&reader->lock);
 }
 
@@ -170,16 +187,20 @@ static int send_request(const struct reader *reader, const struct reading_reques
 		       : error_errno(error, "the reader does not answer");
 }
 
-static int wait_for(struct reader *reader, struct error *error)
+static int wait_for(const struct reader *reader, struct error *error)
 {
+	struct pollfd either[] = { { .fd = reader->socket, .events = POLLIN },
+				   { .fd = reader->stop_fd, .events = POLLIN } };
 	int status;
-	ssize_t got;
 
-	do
-		got = read(reader->socket, &status, sizeof status);
-	while (got < 0 && errno == EINTR);
-	if (got != sizeof status)
+	while (poll(either, ARRAY_SIZE(either), -1) < 0 && errno == EINTR)
+		;
+	if (either[1].revents)
+		return error_set(error, "the agent ends");
+	if (read(reader->socket, &status, sizeof status) != sizeof status)
 		return error_set(error, "the reader has ended");
+	if (status == TOO_LONG)
+		return error_set(error, "reading it took longer than %d s", READING_SECONDS);
 	if (WIFSIGNALED(status))
 		return error_set(error, "reading it was ended by signal %d (%s)", WTERMSIG(status),
 				 strsignal(WTERMSIG(status)));

@@ -18,12 +18,14 @@
 
 struct reader {
 	int socket;
+	int stop_fd; /* readable as soon as the agent ends: nobody waits any longer */
 	pid_t pid;
 	pthread_mutex_t lock; /* one reading at a time */
 };
 
 /* -1 with the error set. Call before any thread is started. */
-int reader_start(struct reader *reader, struct error *error);
+int reader_start(struct reader *reader, int stop_fd, struct error *error);
+/* Kills a reading that goes on. */
 void reader_stop(struct reader *reader);
 
 /* A finished reading: the bytes and what is in them. */

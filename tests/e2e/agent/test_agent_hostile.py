@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent runs as root, and other users of the machine prepare what it reads."""
 
+import contextlib
+import os
 import pathlib
+import signal
 import subprocess
+import time
 
 import pytest
 
-from agents import ROOT, running_agent, write_settings
+from agents import ROOT, children, running_agent, write_settings
 from alone import folder_on_tmpfs, preloaded
-from compiled import compile_c, wait_for
+from compiled import compile_c, is_alive, wait_for
 from running import compile_keeper, keeping
 
 pytestmark = pytest.mark.skipif(not ROOT, reason="needs root: processes of other users")
@@ -91,3 +95,45 @@ def test_a_service_without_a_name(heapgauge, build, clean_env, folder, open_scra
         wait_for(lambda: agent.process.poll() is not None or [*open_scratch.glob(f"profiles/service=keeper/*/*/*-{run.target}-1.pb.gz")], "its profile")
         assert agent.process.poll() is None
         assert f"pid={run.target}\tkeeper\n" in agent.get("/")[1].decode()
+
+
+# ---- readings that do not end ----
+
+
+def reading_of(agent, user):
+    """The pid of a reading that is done as this user."""
+    for pid in children(agent.process.pid):
+        with contextlib.suppress(OSError):
+            if os.stat(f"/proc/{pid}").st_uid == user:
+                return pid
+    return None
+
+
+def test_a_user_who_stops_a_reading(heapgauge, build, clean_env, folder, open_scratch):
+    """It runs as that user, who may signal it: it costs others some time, but not their readings."""
+    keeper = compile_keeper(open_scratch)
+    env = preloaded(build, clean_env, folder)
+    with running_agent(heapgauge, write_settings(open_scratch), clean_env) as agent, keeping([*AS_NOBODY, keeper], env):
+
+        def stop():
+            pid = reading_of(agent, NOBODY)
+            with contextlib.suppress(ProcessLookupError):
+                if pid:
+                    os.kill(pid, signal.SIGSTOP)
+                    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+        wait_for(lambda: any(stop() for _ in range(100)), "a reading to be stopped")  # it is short
+        with keeping([keeper], env) as other:
+            agent.sees(other.target)
+
+
+def test_it_ends_although_a_reading_does_not(heapgauge, build, clean_env, folder, open_scratch):
+    keeper = compile_keeper(open_scratch)
+    with running_agent(heapgauge, write_settings(open_scratch), clean_env) as agent, keeping([keeper], preloaded(build, clean_env, folder)) as run:
+        agent.sees(run.target)
+        (reader,) = (pid for pid in children(agent.process.pid) if "heapgauge-read" in pathlib.Path(f"/proc/{pid}/comm").read_text())
+        os.kill(reader, signal.SIGSTOP)
+        time.sleep(2)  # the next reading has begun
+        agent.process.send_signal(signal.SIGTERM)
+        assert agent.process.wait(10) == 0
+        assert not is_alive(reader)
