@@ -22,6 +22,8 @@
 
 /* How long a process may go unnoticed. */
 #define SCAN_MAX_NS (10 * NS_PER_S)
+/* A reading that takes longer is at the cost of others. */
+#define SLOW_NS (5 * NS_PER_S)
 
 /* What Pyroscope accepts by default. Its profiles may have 4 MiB, but its rate limit has a burst of 2 MiB, which a larger one
  * would never pass. */
@@ -247,6 +249,37 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 	reader_result_release(&result);
 }
 
+static struct agent_rest *rest_of(struct agent *agent, uint32_t uid)
+{
+	struct agent_rest *oldest = &agent->rests[0];
+
+	for (size_t i = 0; i < ARRAY_SIZE(agent->rests); i++) {
+		if (agent->rests[i].until_ns && agent->rests[i].uid == uid)
+			return &agent->rests[i];
+		if (agent->rests[i].until_ns < oldest->until_ns)
+			oldest = &agent->rests[i];
+	}
+	*oldest = (struct agent_rest){ .uid = uid };
+	return oldest;
+}
+
+/* A user whose readings take long gets half of the time at most, however many processes there are. */
+static void read_fairly(struct agent *agent, struct agent_process *process, uint64_t now_ns)
+{
+	uint64_t before_ns = clock_monotonic_ns();
+	struct agent_rest *rest = rest_of(agent, process->reader_uid);
+
+	if (rest->until_ns > before_ns) {
+		process->next_ns = rest->until_ns;
+		return;
+	}
+	read_process(agent, process, now_ns);
+	uint64_t after_ns = clock_monotonic_ns();
+
+	if (after_ns - before_ns >= SLOW_NS)
+		rest->until_ns = after_ns + (after_ns - before_ns);
+}
+
 /* Readings after the first are spread over the interval. */
 static void read_due(struct agent *agent, uint64_t now_ns)
 {
@@ -256,8 +289,8 @@ static void read_due(struct agent *agent, uint64_t now_ns)
 
 		if (process->is_handled || process->next_ns > now_ns)
 			continue;
-		read_process(agent, process, now_ns);
-		if (is_first && process->fate == FATE_RUNS)
+		read_fairly(agent, process, now_ns);
+		if (is_first && process->reading && process->fate == FATE_RUNS)
 			process->next_ns = now_ns + agent->settings->interval_ns / 2 +
 					   process->id % (agent->settings->interval_ns / 2);
 	}

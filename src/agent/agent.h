@@ -33,6 +33,10 @@ struct agent {
 	struct processes processes;
 	struct outlets *outlets; /* where profiles go; NULL: nowhere */
 	uint64_t started_real_ns, scanned_ns;
+	struct agent_rest {
+		uint32_t uid;
+		uint64_t until_ns; /* CLOCK_MONOTONIC: no reading before; 0: none */
+	} rests[16];		   /* of users whose readings took long */
 	struct agent_counts {
 		uint64_t readings, failed_readings;
 		uint64_t reader_cpu_ns;
