@@ -117,6 +117,7 @@ static struct agent_process *process_new(const struct processes *processes,
 	struct profile_copy held = PROFILE_COPY_INIT;
 	AUTO_FREE char *exe = procfs_exe(recorded->pid);
 	struct procfs_owner owner;
+	struct stat file;
 
 	if (!process)
 		return NULL;
@@ -129,6 +130,8 @@ static struct agent_process *process_new(const struct processes *processes,
 					   .next_ns = now_ns };
 	if (profile_copy_hold(&held, recorded))
 		process->profile_fd = TAKE_FD(held.fd);
+	if (process->profile_fd >= 0 && fstat(process->profile_fd, &file) == 0)
+		process->file = (struct recorded_file){ file.st_dev, file.st_ino };
 	profile_copy_release(&held);
 	process->group_kills = process->group
 				       ? cgroups_oom_kills(&processes->cgroups, process->group)
@@ -190,23 +193,46 @@ static enum process_fate fate_of(const struct processes *processes,
 
 /* ---- files of processes that were never seen, or not by this agent ---- */
 
+static bool is_of(const struct agent_process *process, const struct stat *file)
+{
+	return process->profile_fd >= 0 && process->file.inode == file->st_ino &&
+	       process->file.device == file->st_dev;
+}
+
 static struct agent_process *owner_of(const struct processes *processes, const struct stat *file)
 {
-	for (size_t i = 0; i < processes->at.count; i++) {
-		struct stat own;
-
-		if (processes->at.at[i]->profile_fd >= 0 &&
-		    fstat(processes->at.at[i]->profile_fd, &own) == 0 &&
-		    own.st_dev == file->st_dev && own.st_ino == file->st_ino)
+	for (size_t i = 0; i < processes->at.count; i++)
+		if (is_of(processes->at.at[i], file))
 			return processes->at.at[i];
-	}
 	return NULL;
 }
 
-static void read_own(struct agent_process *process, struct live_own *own)
+void process_remove_file(const struct agent_process *process)
 {
-	if (pread(process->profile_fd, own, sizeof *own, offsetof(struct live_header, own)) !=
-	    (ssize_t)sizeof *own)
+	AUTO_FREE char *path = process->leftover ? path_folder(process->leftover) : NULL;
+	AUTO_CLOSE int folder = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	const char *name = process->leftover ? path_base(process->leftover) : "";
+	struct stat file;
+
+	if (folder >= 0 && fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    is_of(process, &file))
+		unlinkat(folder, name, 0);
+}
+
+/* Others may write to the folder: no link is followed, and nothing is opened that is no file. */
+static int open_leftover(DIR *folder, const char *name, struct stat *ret)
+{
+	AUTO_CLOSE int fd = -1;
+
+	if (fstatat(dirfd(folder), name, ret, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(ret->st_mode))
+		return -1;
+	fd = openat(dirfd(folder), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd >= 0 && fstat(fd, ret) == 0 && S_ISREG(ret->st_mode) ? TAKE_FD(fd) : -1;
+}
+
+static void read_own(int fd, struct live_own *own)
+{
+	if (pread(fd, own, sizeof *own, offsetof(struct live_header, own)) != (ssize_t)sizeof *own)
 		*own = (struct live_own){ 0 };
 	own->host[sizeof own->host - 1] = own->cgroup[sizeof own->cgroup - 1] = '\0';
 	own->exe[sizeof own->exe - 1] = '\0';
@@ -227,34 +253,30 @@ static void label_leftover(struct processes *processes, struct agent_process *pr
 		labels_set(&process->labels, "pod_uid", uid);
 }
 
-static void add_leftover(struct processes *processes, const char *path, uint64_t now_ns)
+/* Takes ownership of the descriptor. */
+static void add_leftover(struct processes *processes, int fd, const struct stat *file,
+			 const char *path, uint64_t now_ns)
 {
-	struct stat file;
-	AUTO_CLOSE int fd = file_open_regular(path, &file, NULL);
-
-	struct agent_process *known = fd >= 0 ? owner_of(processes, &file) : NULL;
-
-	if (known && known->fate != FATE_RUNS && !known->leftover)
-		known->leftover = strdup(path); /* it was seen while it ran */
-	if (fd < 0 || known || recorded_by(&file) != 0 || file_has_writer(fd))
-		return;
 	struct agent_process *process = calloc(1, sizeof *process);
 	struct live_own own;
 
-	if (!process)
+	if (!process) {
+		close(fd);
 		return;
-	*process = (struct agent_process){ .profile_fd = TAKE_FD(fd),
+	}
+	read_own(fd, &own);
+	*process = (struct agent_process){ .profile_fd = fd,
+					   .file = { file->st_dev, file->st_ino },
 					   .pid_fd = -1,
 					   .leftover = strdup(path),
-					   .uid = file.st_uid,
-					   .reader_uid = file.st_uid,
-					   .reader_gid = file.st_gid,
+					   .id = own.id,
+					   .uid = file->st_uid,
+					   .reader_uid = file->st_uid,
+					   .reader_gid = file->st_gid,
+					   .fate = FATE_KILLED,
 					   .first_ns = now_ns,
 					   .next_ns = now_ns,
 					   .seen_ns = now_ns };
-	read_own(process, &own);
-	process->id = own.id;
-	process->fate = FATE_KILLED;
 	uint64_t kills = cgroups_oom_kills(&processes->cgroups, own.cgroup);
 
 	if (kills != UINT64_MAX && own.oom_kills != UINT64_MAX && kills > own.oom_kills)
@@ -264,7 +286,21 @@ static void add_leftover(struct processes *processes, const char *path, uint64_t
 		process_free(process);
 }
 
-static void scan_leftovers(struct processes *processes, uint64_t now_ns)
+static void see_file(struct processes *processes, const struct recorded_list *list, DIR *folder,
+		     const char *name, const char *path, uint64_t now_ns)
+{
+	struct stat file;
+	AUTO_CLOSE int fd = open_leftover(folder, name, &file);
+	struct agent_process *known = fd >= 0 ? owner_of(processes, &file) : NULL;
+
+	if (known && known->fate != FATE_RUNS && !known->leftover)
+		known->leftover = strdup(path); /* it was seen while it ran */
+	if (fd >= 0 && !known && !recorded_list_has_file(list, &file) && !file_has_writer(fd))
+		add_leftover(processes, TAKE_FD(fd), &file, path, now_ns);
+}
+
+static void scan_leftovers(struct processes *processes, const struct recorded_list *list,
+			   uint64_t now_ns)
 {
 	AUTO_FREE char *folders =
 		processes->settings->leftovers ? strdup(processes->settings->leftovers) : NULL;
@@ -279,7 +315,7 @@ static void scan_leftovers(struct processes *processes, uint64_t now_ns)
 
 			if (path && recorded_file_name(path) &&
 			    processes->at.count < processes->settings->max_processes)
-				add_leftover(processes, path, now_ns);
+				see_file(processes, list, stream, entry->d_name, path, now_ns);
 		}
 	}
 }
@@ -347,7 +383,7 @@ int processes_scan(struct processes *processes, uint64_t now_ns, struct error *e
 		if (process && !vector_push(&processes->at, process))
 			process_free(process);
 	}
-	scan_leftovers(processes, now_ns);
+	scan_leftovers(processes, &list, now_ns);
 	return 0;
 }
 

@@ -32,6 +32,7 @@ struct agent_process {
 	uint32_t uid;			 /* when it was first seen */
 	uint32_t reader_uid, reader_gid; /* what the reader becomes: see procfs_owner */
 	int profile_fd;			 /* -1: none could be opened */
+	struct recorded_file file;	 /* what profile_fd is of */
 	int pid_fd;
 	char *leftover; /* path of the file that it left; NULL: none */
 	struct labels labels;
@@ -70,6 +71,9 @@ struct agent_process *processes_find(const struct processes *processes, pid_t pi
 
 /* Whether the file of its profile is still there: it was killed. */
 bool process_left_file(const struct agent_process *process);
+
+/* Removes the file that it left, if that is still the one that was read. */
+void process_remove_file(const struct agent_process *process);
 
 /* "4f1d2c3b5a697887_1000": of this process and no other, also after a restart of the agent. */
 struct process_key {

@@ -248,8 +248,7 @@ int outlets_keep(struct outlets *o, const struct agent_process *process, struct 
 	if (write_file(o, o->recordings, process, 1, recording, error) < 0)
 		return -1;
 	/* Its memory is needed; what it had is in the recording. */
-	if (process->leftover)
-		unlink(process->leftover);
+	process_remove_file(process);
 	return 0;
 }
 

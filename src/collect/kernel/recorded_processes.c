@@ -158,6 +158,29 @@ static int compare_pids(const void *left, const void *right)
 	return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
+static bool add_files(struct recorded_list *list, const char *maps)
+{
+	struct map_line map;
+
+	while (map_line_next(&maps, &map)) {
+		const struct recorded_file file = { map.device, map.inode };
+
+		if (map.permissions[1] == 'w' && recorded_file_name(map.name) &&
+		    !vector_push(&list->files, file))
+			return false;
+	}
+	return true;
+}
+
+bool recorded_list_has_file(const struct recorded_list *list, const struct stat *file)
+{
+	for (size_t i = 0; i < list->files.count; i++)
+		if (list->files.at[i].inode == file->st_ino &&
+		    list->files.at[i].device == file->st_dev)
+			return true;
+	return false;
+}
+
 static int add_if_recorded(struct recorded_list *list, pid_t pid, struct error *error)
 {
 	struct recorded one = { .pid = pid };
@@ -170,7 +193,7 @@ static int add_if_recorded(struct recorded_list *list, pid_t pid, struct error *
 		return 0;
 	}
 	find_mappings(maps, &one);
-	if (one.profile != 0 && !vector_push(&list->found, one))
+	if ((one.profile != 0 && !vector_push(&list->found, one)) || !add_files(list, maps))
 		return error_set(error, "out of memory");
 	return 0;
 }
@@ -221,4 +244,5 @@ pid_t recorded_by(const struct stat *file)
 void recorded_list_release(struct recorded_list *list)
 {
 	vector_release(&list->found);
+	vector_release(&list->files);
 }

@@ -25,13 +25,20 @@ struct recorded {
 /* -1 with the error set: the process does not exist, is not recorded, or may not be read. */
 int recorded_find(pid_t pid, struct recorded *ret, struct error *error);
 
+struct recorded_file {
+	dev_t device;
+	ino_t inode;
+};
 struct recorded_list {
-	VECTOR(struct recorded) found; /* by pid */
-	size_t hidden;		       /* processes that may not be read */
+	VECTOR(struct recorded) found;	    /* by pid */
+	VECTOR(struct recorded_file) files; /* that have profiles of processes that run */
+	size_t hidden;			    /* processes that may not be read */
 };
 /* Lists all visible recorded processes, except this one. -1 with the error set if there is no /proc. */
 int recorded_list(struct recorded_list *ret, struct error *error);
 void recorded_list_release(struct recorded_list *list);
+/* Whether a process had this file mapped when the list was made: for many files, where recorded_by would take long. */
+bool recorded_list_has_file(const struct recorded_list *list, const struct stat *file);
 
 /* Whether the process has this file mapped as its profile. */
 bool recorded_maps(pid_t pid, const struct stat *file);

@@ -137,3 +137,29 @@ def test_it_ends_although_a_reading_does_not(heapgauge, build, clean_env, folder
         agent.process.send_signal(signal.SIGTERM)
         assert agent.process.wait(10) == 0
         assert not is_alive(reader)
+
+
+# ---- files in a folder to which everybody may write ----
+
+
+def live_file(folder):
+    (path,) = folder.glob("heapgauge.*.live")
+    return path
+
+
+def test_links_are_not_followed(heapgauge, build, clean_env, folder, open_scratch):
+    """A killed process' file elsewhere, to which a user makes a link: it is neither read nor removed."""
+    keeper = compile_keeper(open_scratch)
+    with folder_on_tmpfs() as elsewhere:
+        with keeping([keeper], preloaded(build, clean_env, elsewhere)) as run:
+            run.send_signal(signal.SIGKILL)
+        secret = live_file(elsewhere)
+        subprocess.run([*AS_NOBODY, "ln", "-s", secret, folder / secret.name], check=True)
+        with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+            run.send_signal(signal.SIGKILL)
+        settings = write_settings(open_scratch, agent={"state": open_scratch / "state"}, ended={"folders": folder, "keep": open_scratch / "killed"})
+        with running_agent(heapgauge, settings, clean_env) as agent:
+            wait_for(lambda: len([path for path in folder.iterdir() if not path.is_symlink()]) == 0, "the file of the other one to be removed")
+            wait_for(lambda: agent.numbers()["agent_ended_processes_total.killed"], "its end to be counted")
+            assert agent.numbers()["agent_ended_processes_total.killed"] == 1
+        assert secret.exists() and (folder / secret.name).is_symlink()
