@@ -351,7 +351,9 @@ static void see_ends(struct processes *processes, const struct recorded_list *li
 			continue;
 		if (has_ended(process))
 			process->fate = fate_of(processes, process);
-		else if (!now || now->profile != process->recorded.profile)
+		else if (!now || now->profile != process->recorded.profile ||
+			 now->mapped.inode != process->recorded.mapped.inode ||
+			 now->mapped.device != process->recorded.mapped.device)
 			process->fate = FATE_EXITED; /* it runs another program */
 		else
 			process->seen_ns = now_ns;

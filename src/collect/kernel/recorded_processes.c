@@ -113,6 +113,7 @@ static void take_profile(struct recorded *recorded, const struct map_line *map)
 
 	recorded->profile = map->start;
 	recorded->profile_end = map->end;
+	recorded->mapped = (struct recorded_file){ map->device, map->inode };
 	recorded->file[0] = '\0';
 	if (recorded_file_name(map->name) && length < sizeof recorded->file) {
 		memcpy(recorded->file, map->name, length);

@@ -15,9 +15,16 @@
 
 enum { RECORDED_PATH = 400 };
 
+struct recorded_file {
+	dev_t device;
+	ino_t inode;
+};
+
 struct recorded {
 	pid_t pid;
 	uint64_t profile, profile_end; /* the mapping that starts with its header */
+	struct recorded_file
+		mapped; /* by it: a new program has another one, at the same address perhaps */
 	char file
 		[RECORDED_PATH]; /* that contains the profile, as a path in the process' root; "" = none */
 };
@@ -25,10 +32,6 @@ struct recorded {
 /* -1 with the error set: the process does not exist, is not recorded, or may not be read. */
 int recorded_find(pid_t pid, struct recorded *ret, struct error *error);
 
-struct recorded_file {
-	dev_t device;
-	ino_t inode;
-};
 struct recorded_list {
 	VECTOR(struct recorded) found;	    /* by pid */
 	VECTOR(struct recorded_file) files; /* that have profiles of processes that run */

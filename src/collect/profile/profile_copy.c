@@ -569,12 +569,11 @@ bool profile_copy_hold(struct profile_copy *c, const struct recorded *recorded)
 	if (c->fd >= 0)
 		close(TAKE_FD(c->fd));
 	c->pid = recorded->pid;
-	if (open_file(c, recorded) >= 0)
-		return true;
+	/* Root gets what is mapped; at the path its owner may have put something else. */
 	snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)recorded->pid,
 		 (unsigned long long)recorded->profile, (unsigned long long)recorded->profile_end);
 	c->fd = file_open_regular(path, NULL, NULL);
-	return c->fd >= 0;
+	return c->fd >= 0 || open_file(c, recorded) >= 0;
 }
 
 int profile_copy_take_held(struct profile_copy *c, enum profile_copy_parts parts,

@@ -163,3 +163,43 @@ def test_links_are_not_followed(heapgauge, build, clean_env, folder, open_scratc
             wait_for(lambda: agent.numbers()["agent_ended_processes_total.killed"], "its end to be counted")
             assert agent.numbers()["agent_ended_processes_total.killed"] == 1
         assert secret.exists() and (folder / secret.name).is_symlink()
+
+
+def test_what_is_mapped_is_read_not_what_is_at_its_path(heapgauge, build, clean_env, folder, open_scratch):
+    keeper = compile_keeper(open_scratch)
+    with keeping([*AS_NOBODY, keeper], preloaded(build, clean_env, folder)) as run:
+        path = live_file(folder)
+        path.unlink()
+        subprocess.run([*AS_NOBODY, "ln", "-s", "/etc/passwd", f"{path} (deleted)"], check=True)  # as the kernel calls it now
+        with running_agent(heapgauge, write_settings(open_scratch), clean_env) as agent:
+            assert agent.sees(run.target)["live_blocks"] == 900
+
+
+# ---- a process that becomes another ----
+
+EXECUTED_AGAIN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < (argc > 1 ? 10 : 1000); i++) kept = malloc(100);
+	printf("%d\n", getpid());
+	fflush(stdout);
+	getchar();
+	if (argc == 1) execl("/proc/self/exe", argv[0], "again", NULL);
+	return 0;
+}
+"""
+
+
+def test_a_program_executed_again_at_the_same_addresses(heapgauge, build, clean_env, folder, open_scratch):
+    program = compile_c(open_scratch, "again", EXECUTED_AGAIN)
+    with running_agent(heapgauge, write_settings(open_scratch), clean_env) as agent:
+        with keeping(["setarch", "-R", program], preloaded(build, clean_env, folder)) as run:
+            assert agent.sees(run.target)["live_blocks"] >= 1000
+            run.stdin.write("\n")
+            run.stdin.flush()
+            assert int(run.stdout.readline()) == run.target
+            wait_for(lambda: 10 <= agent.numbers(run.target).get("live_blocks", 0) < 1000, "the numbers of the new program")
