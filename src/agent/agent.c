@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -440,6 +441,17 @@ static int run_with_server(struct agent *agent, struct error *error)
 	return 0;
 }
 
+/* It holds two descriptors of each process; the usual soft limit of 1,024 is for programs that use select(). */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 int agent_run(const struct agent_settings *settings, const char *version, agent_print *print,
 	      struct error *error)
 {
@@ -449,6 +461,7 @@ int agent_run(const struct agent_settings *settings, const char *version, agent_
 			       .started_real_ns = clock_real_ns() };
 	int status;
 
+	raise_limit();
 	if (make_folders(settings, error) < 0 || catch_signals(error) < 0 ||
 	    reader_start(&agent.reader, stop_fd, error) < 0)
 		return -1;

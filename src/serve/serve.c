@@ -381,11 +381,11 @@ static int open_socket(struct server *server, const struct serve_options *o, str
 	return fd;
 }
 
-/* Takes ownership of the descriptor. */
+/* Takes ownership of the descriptor. With poll(), because select() cannot wait for descriptors from 1,024 on, which the agent has. */
 static int start_daemon(struct server *server, int fd, struct error *error)
 {
 	server->daemon = http.MHD_start_daemon(
-		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL,
+		MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0, NULL, NULL,
 		take_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_SECONDS,

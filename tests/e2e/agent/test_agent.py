@@ -9,6 +9,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -229,6 +230,24 @@ def test_a_socket_in_a_folder(heapgauge, scratch, clean_env):
     with running_agent(heapgauge, write_settings(scratch, listen=f"unix:{scratch}/agent.sock"), clean_env) as agent:
         assert agent.get("/healthz") == (200, b"ok\n")
         assert (scratch / "agent.sock").stat().st_mode & 0o777 == 0o600
+
+
+# ---- many processes ----
+
+# Every descriptor below 1,100 is taken, as by 500 processes.
+CROWDED = "import os, resource, sys; most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]; resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)); " \
+    "[os.dup2(0, n) for n in range(3, 1100)]; os.execv(sys.argv[1], sys.argv[1:])"
+
+
+def test_it_answers_with_more_descriptors_than_select_has(heapgauge, scratch, clean_env):
+    with running_agent(heapgauge, write_settings(scratch), clean_env, before=[sys.executable, "-c", CROWDED]) as agent:
+        assert agent.get("/healthz") == (200, b"ok\n")
+
+
+def test_it_raises_the_limit_of_its_descriptors(heapgauge, scratch, clean_env):
+    with running_agent(heapgauge, write_settings(scratch), clean_env, before=["sh", "-c", 'ulimit -Sn 64; exec "$@"', "sh"]) as agent:
+        soft, hard = re.search(r"^Max open files +(\d+) +(\d+)", pathlib.Path(f"/proc/{agent.process.pid}/limits").read_text(), re.M).groups()
+        assert soft == hard and int(soft) > 64
 
 
 # ---- settings ----
