@@ -322,12 +322,75 @@ static void scan_leftovers(struct processes *processes, const struct recorded_li
 
 /* ---- all ---- */
 
+/* Those that run, by pid: a scan must not search all processes for each process. */
+struct running {
+	VECTOR(struct agent_process *) by_pid;
+};
+
+static int compare_pids(const void *left, const void *right)
+{
+	const struct agent_process *const *a = left, *const *b = right;
+
+	return ((*a)->recorded.pid > (*b)->recorded.pid) -
+	       ((*a)->recorded.pid < (*b)->recorded.pid);
+}
+
+static bool running_sort(struct running *ret, const struct processes *processes)
+{
+	if (!vector_reserve(&ret->by_pid, processes->at.count + 1))
+		return false;
+	for (size_t i = 0; i < processes->at.count; i++)
+		if (processes->at.at[i]->fate == FATE_RUNS)
+			ret->by_pid.at[ret->by_pid.count++] = processes->at.at[i];
+	qsort(ret->by_pid.at, ret->by_pid.count, sizeof *ret->by_pid.at, compare_pids);
+	return true;
+}
+
+static int compare_pid_of_process(const void *pid, const void *process)
+{
+	pid_t wanted = *(const pid_t *)pid,
+	      own = (*(struct agent_process *const *)process)->recorded.pid;
+
+	return (wanted > own) - (wanted < own);
+}
+
+static struct agent_process *running_find(const struct running *running, pid_t pid)
+{
+	struct agent_process **found = bsearch(&pid, running->by_pid.at, running->by_pid.count,
+					       sizeof *running->by_pid.at, compare_pid_of_process);
+
+	return found ? *found : NULL;
+}
+
+/* The profile's id at its address: neither another program nor another process has it. A process that was never read may still
+ * show the profile of the one that forked it. */
+static bool is_unchanged(void *context, pid_t pid)
+{
+	struct agent_process *process = running_find(context, pid);
+	uint64_t id = 0;
+
+	if (!process || !process->reading)
+		return false;
+	struct iovec local = { &id, sizeof id };
+	struct iovec remote = { (void *)(uintptr_t)(process->recorded.profile + ID_AT), sizeof id };
+
+	process->is_unchanged =
+		process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof id && id == process->id;
+	return process->is_unchanged;
+}
+
+static int compare_pid_of_recorded(const void *pid, const void *recorded)
+{
+	pid_t wanted = *(const pid_t *)pid, own = ((const struct recorded *)recorded)->pid;
+
+	return (wanted > own) - (wanted < own);
+}
+
 static const struct recorded *listed(const struct recorded_list *list, pid_t pid)
 {
-	for (size_t i = 0; i < list->found.count; i++)
-		if (list->found.at[i].pid == pid)
-			return &list->found.at[i];
-	return NULL;
+	return list->found.count ? bsearch(&pid, list->found.at, list->found.count,
+					   sizeof *list->found.at, compare_pid_of_recorded)
+				 : NULL;
 }
 
 /* A daemon that has given up root since: what it writes is to be read with what it has left. */
@@ -345,10 +408,14 @@ static void see_ends(struct processes *processes, const struct recorded_list *li
 {
 	for (size_t i = 0; i < processes->at.count; i++) {
 		struct agent_process *process = processes->at.at[i];
-		const struct recorded *now = listed(list, process->recorded.pid);
 
 		if (process->fate != FATE_RUNS)
 			continue;
+		const struct recorded *now = process->is_unchanged
+						     ? &process->recorded
+						     : listed(list, process->recorded.pid);
+
+		process->is_unchanged = false;
 		if (has_ended(process))
 			process->fate = fate_of(processes, process);
 		else if (!now || now->profile != process->recorded.profile ||
@@ -364,29 +431,42 @@ static void see_ends(struct processes *processes, const struct recorded_list *li
 	}
 }
 
-int processes_scan(struct processes *processes, uint64_t now_ns, struct error *error)
+static void add_new(struct processes *processes, const struct running *running,
+		    const struct recorded_list *list, uint64_t now_ns)
 {
-	AUTO(recorded_list_release) struct recorded_list list = { 0 };
+	for (size_t i = 0; i < list->found.count; i++) {
+		const struct agent_process *known = running_find(running, list->found.at[i].pid);
 
-	if (recorded_list(&list, error) < 0)
-		return -1;
-	see_ends(processes, &list, now_ns);
-	processes->hidden = list.hidden;
-	processes->left_out = 0;
-	for (size_t i = 0; i < list.found.count; i++) {
-		if (processes_find(processes, list.found.at[i].pid))
+		if (known && known->fate == FATE_RUNS)
 			continue;
 		if (processes->at.count >= processes->settings->max_processes) {
 			processes->left_out++;
 			continue;
 		}
-		struct agent_process *process = process_new(processes, &list.found.at[i], now_ns);
+		struct agent_process *process = process_new(processes, &list->found.at[i], now_ns);
 
 		if (process && !vector_push(&processes->at, process))
 			process_free(process);
 	}
-	scan_leftovers(processes, &list, now_ns);
-	return 0;
+}
+
+int processes_scan(struct processes *processes, uint64_t now_ns, struct error *error)
+{
+	AUTO(recorded_list_release) struct recorded_list list = { 0 };
+	struct running running = { 0 };
+	int status = running_sort(&running, processes) ? 0 : error_set(error, "out of memory");
+
+	if (status == 0)
+		status = recorded_list_new(&list, is_unchanged, &running, error);
+	if (status == 0) {
+		see_ends(processes, &list, now_ns);
+		processes->hidden = list.hidden;
+		processes->left_out = 0;
+		add_new(processes, &running, &list, now_ns);
+		scan_leftovers(processes, &list, now_ns);
+	}
+	vector_release(&running.by_pid);
+	return status;
 }
 
 /* As long as its file is there, it must not be taken for a new one. */

@@ -42,6 +42,7 @@ struct agent_process {
 	uint64_t first_ns;    /* CLOCK_MONOTONIC: first seen */
 	uint64_t next_ns;     /* when to read it next */
 	enum process_fate fate;
+	bool is_unchanged;	  /* in the last scan: it has the profile that was read before */
 	bool is_counted;	  /* in the agent's counts of ends */
 	bool is_handled;	  /* its last profile was: nothing is left to do but to forget it */
 	struct reading *reading;  /* the last good one; NULL: none */

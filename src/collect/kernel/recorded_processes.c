@@ -199,7 +199,8 @@ static int add_if_recorded(struct recorded_list *list, pid_t pid, struct error *
 	return 0;
 }
 
-int recorded_list(struct recorded_list *ret, struct error *error)
+int recorded_list_new(struct recorded_list *ret, recorded_is_known *is_known, void *context,
+		      struct error *error)
 {
 	struct recorded_list list = { 0 };
 	AUTO_CLOSE_FOLDER DIR *folder = opendir("/proc");
@@ -208,7 +209,8 @@ int recorded_list(struct recorded_list *ret, struct error *error)
 	if (!folder)
 		return error_errno(error, "cannot list the processes in /proc");
 	while ((pid = procfs_next(folder)) != 0) {
-		if (pid != getpid() && add_if_recorded(&list, pid, error) < 0) {
+		if (pid != getpid() && !is_known(context, pid) &&
+		    add_if_recorded(&list, pid, error) < 0) {
 			recorded_list_release(&list);
 			return -1;
 		}
@@ -217,6 +219,18 @@ int recorded_list(struct recorded_list *ret, struct error *error)
 		qsort(list.found.at, list.found.count, sizeof *list.found.at, compare_pids);
 	*ret = list;
 	return 0;
+}
+
+static bool none_is_known(void *context, pid_t pid)
+{
+	(void)context;
+	(void)pid;
+	return false;
+}
+
+int recorded_list(struct recorded_list *ret, struct error *error)
+{
+	return recorded_list_new(ret, none_is_known, NULL, error);
 }
 
 bool recorded_maps(pid_t pid, const struct stat *file)

@@ -39,6 +39,10 @@ struct recorded_list {
 };
 /* Lists all visible recorded processes, except this one. -1 with the error set if there is no /proc. */
 int recorded_list(struct recorded_list *ret, struct error *error);
+/* The same without those that the function says are known: reading the mappings of a process is the expense. */
+typedef bool recorded_is_known(void *context, pid_t pid);
+int recorded_list_new(struct recorded_list *ret, recorded_is_known *is_known, void *context,
+		      struct error *error);
 void recorded_list_release(struct recorded_list *list);
 /* Whether a process had this file mapped when the list was made: for many files, where recorded_by would take long. */
 bool recorded_list_has_file(const struct recorded_list *list, const struct stat *file);
