@@ -22,6 +22,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/files.h"
+#include "util/vector.h"
 
 enum { BOOT_ID_BYTES = 37 };
 
@@ -279,19 +280,35 @@ void outlets_offer_modules(struct outlets *o, const struct agent_process *proces
 
 /* ---- */
 
+struct wanted {
+	VECTOR(struct process_key) keys; /* sorted */
+};
+
+/* Its text is at its beginning, so that a text alone can be searched for. */
+static int compare_keys(const void *left, const void *right)
+{
+	return strcmp(left, right);
+}
+
 static bool is_wanted(void *context, const char *key)
 {
-	const struct processes *processes = context;
+	const struct wanted *wanted = context;
 
-	for (size_t i = 0; i < processes->at.count; i++)
-		if (strcmp(process_key(processes->at.at[i]).text, key) == 0)
-			return true;
-	return false;
+	return bsearch(key, wanted->keys.at, wanted->keys.count, sizeof *wanted->keys.at,
+		       compare_keys) != NULL;
 }
 
 void outlets_sweep(struct outlets *o, const struct processes *processes)
 {
-	baseline_sweep(o->baselines, is_wanted, (void *)(uintptr_t)processes);
+	struct wanted wanted = { 0 };
+
+	if (vector_reserve(&wanted.keys, processes->at.count + 1)) {
+		for (size_t i = 0; i < processes->at.count; i++)
+			wanted.keys.at[wanted.keys.count++] = process_key(processes->at.at[i]);
+		qsort(wanted.keys.at, wanted.keys.count, sizeof *wanted.keys.at, compare_keys);
+		baseline_sweep(o->baselines, is_wanted, &wanted);
+	}
+	vector_release(&wanted.keys);
 }
 
 /* ---- metrics ---- */
