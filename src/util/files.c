@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -189,17 +190,40 @@ int file_read_stream(const char *path, size_t limit_bytes, struct buffer *out, s
 	return file_read_all(fd, limit_bytes, path, out, err);
 }
 
+/* 0, or the errno. */
+static int try_lease(int fd)
+{
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+		return errno;
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	return 0;
+}
+
+/* For root without CAP_LEASE, which containers lack. The file system's user belongs to the thread. */
+static int try_lease_as_owner(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return errno;
+	uid_t before = (uid_t)setfsuid(st.st_uid);
+	int number = try_lease(fd);
+
+	setfsuid(before);
+	return number;
+}
+
 bool file_has_writer(int fd)
 {
 	/* If a process opens the file for writing while we hold the lease, the kernel signals us: SIGIO would kill us, SIGURG
 	 * is ignored. */
 	if (fcntl(fd, F_SETSIG, SIGURG) < 0)
 		return false;
-	if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
-		fcntl(fd, F_SETLEASE, F_UNLCK);
-		return false;
-	}
-	return errno == EAGAIN;
+	int number = try_lease(fd);
+
+	if (number == EACCES)
+		number = try_lease_as_owner(fd);
+	return number == EAGAIN;
 }
 
 int file_write_all(int fd, struct span bytes, const char *path, struct error *err)

@@ -7,6 +7,7 @@
  */
 #include "agent/push/outlets.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
