@@ -26,6 +26,9 @@ install(DIRECTORY bindings/rust bindings/fortran bindings/python DESTINATION "${
 # What a job of CI calls: see ci/gitlab.yml and action.yml.
 install(PROGRAMS ci/judge DESTINATION "${CMAKE_INSTALL_DATADIR}/heapgauge/ci")
 
+# What runs the agent, and what watches it: see docs/howto/deploy.md.
+install(DIRECTORY deploy DESTINATION "${CMAKE_INSTALL_DATADIR}/heapgauge")
+
 # What it consists of, for machines.
 set(sbom "${CMAKE_BINARY_DIR}/heapgauge.spdx.json")
 set(sbom_script "${CMAKE_SOURCE_DIR}/cmake/package/sbom.cmake")

@@ -16,7 +16,7 @@ from terminal import Terminal
 from tracing import need_bpftrace
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGES = ["README.md", *(f"docs/howto/{name}.md" for name in ("record", "production", "terminal", "view", "names", "bpftrace", "agent"))]
+PAGES = ["README.md", *(f"docs/howto/{name}.md" for name in ("record", "production", "deploy", "terminal", "view", "names", "bpftrace", "agent"))]
 # Waits for the end of its input, which is at once unless the test holds it.
 SERVER = r"""
 #include <stdio.h>
@@ -42,7 +42,7 @@ ELSEWHERE = {
     "sudo apt install": "test_package.py installs the .deb in a new system (long form), tools/try-readme in three",
     "tar xzf": "test_package.py",
     "pip install": "test_package.py",
-    "podman build": "test_package.py makes the same folders; the table in production.md says what was run by hand",
+    "podman build": "test_package.py makes the same folders; the tables in production.md and deploy.md say what was run by hand",
     "docker run": "the table in production.md",
     "sudo apt-get install": "tools/try-readme",
     "cmake --": "tools/try-readme",
@@ -51,6 +51,10 @@ ELSEWHERE = {
     "here$": "a second machine",
     "heapgauge record -- sh -c 'echo $$ > /sys/fs/cgroup": "needs a control group; test_triggers.py makes one",
     "cc -o server *.o": "test_link_in.py",
+    "sudo install": "the files are those that test_deploy.py checks",
+    "sudo systemctl": "the table in deploy.md; test_deploy.py verifies the unit, and runs the agent with its capabilities",
+    "sudo curl": "test_agent.py",
+    "kubectl": "needs a cluster; test_deploy.py validates the manifests, and runs the agent with their capabilities and settings",
     "http://": "printed by the command above it",
     "heapgauge agent /etc/heapgauge": "e2e/agent/test_agent.py runs the settings of the page",
     "pprof -top 'http": "e2e/agent/test_agent.py",
@@ -128,6 +132,7 @@ def test_a_command_runs_as_printed(page, command, prefix, profiles, scratch, cle
             server.wait()
             (left,) = profiles.glob("*.live")
             command = re.sub(r"/run/heapgauge/\S+\.live", str(left), command)
+        command = command.replace("/etc/heapgauge", "/usr/share/heapgauge/deploy").replace("/usr/share/heapgauge", f"{prefix}/share/heapgauge")
         command = command.replace("/run/heapgauge", str(profiles)).replace("/var/tmp", str(scratch))
         if command.startswith("heapgauge snap"):
             return snapped(command, server, env, scratch)
