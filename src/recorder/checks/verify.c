@@ -18,10 +18,9 @@ static uint64_t checked, same, cut, stopped, further, remembered, wrong;
 static __thread void *theirs[FRAMES_MAX];
 static __thread uintptr_t ours[FRAMES_MAX];
 
-static const char *log_path(void)
+/* The value of a variable, whose name ends with "="; NULL: not set. */
+static const char *variable(const char *name)
 {
-	static const char name[] = "HEAPGAUGE_VERIFY_LOG=";
-
 	for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
 		size_t i = 0;
 
@@ -31,6 +30,16 @@ static const char *log_path(void)
 			return *entry + i;
 	}
 	return NULL;
+}
+
+static const char *log_path(void)
+{
+	return variable("HEAPGAUGE_VERIFY_LOG=");
+}
+
+bool verify_is_old(void)
+{
+	return variable("HEAPGAUGE_VERIFY_OLD=") != NULL;
 }
 
 static size_t put_text(char *to, const char *text)

@@ -9,7 +9,14 @@
 
 #ifdef HEAPGAUGE_VERIFY
 void verify_stack(const uintptr_t *frame, uint32_t counters, bool remembered);
+/* HEAPGAUGE_VERIFY_OLD=1: do without what glibc 2.35 brought. */
+bool verify_is_old(void);
 #else
+static inline bool verify_is_old(void)
+{
+	return false;
+}
+
 static inline void verify_stack(const uintptr_t *frame, uint32_t counters, bool remembered)
 {
 	(void)frame, (void)counters, (void)remembered;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* glibc 2.35 or later. */
+/* glibc 2.28 or later. */
 #ifndef RECORDER_LIBC_GLIBC_LIBC_H
 #define RECORDER_LIBC_GLIBC_LIBC_H
 

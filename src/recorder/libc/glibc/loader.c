@@ -1,24 +1,196 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* _dl_find_object, which takes no lock. Owns: its address. */
+/* Which object contains an address: _dl_find_object, which takes no lock; before glibc 2.35, which has none, the loader's list.
+ *
+ * The list may change while it is read, and its entries be freed: they are copied by the kernel, which does not fault, and what
+ * was found counts only if the loader was in no call before and after. Objects that were found once are remembered, and checked
+ * against their entry before each use: one system call instead of three for each object before it. Namespaces of dlmopen are not
+ * in this list.
+ *
+ * Owns: the address of the function; `known`, whose entries are written once and published by `start`. */
 #include <dlfcn.h>
+#include <elf.h>
+#include <sys/uio.h>
 
+#include "recorder/checks/verify.h"
 #include "recorder/libc/libc.h"
 #include "recorder/lookup.h"
+#include "recorder/sys.h"
 
 typedef int find_object_fn(void *pc, struct dl_find_object *result);
 static find_object_fn *find_object;
 
+enum { KNOWN_MAX = 512, OBJECTS_MAX = 4 << 10, HEADERS_MAX = 32 };
+
+struct known {
+	uintptr_t start, end; /* start 0: not written yet, or unloaded */
+	const struct link_map *map;
+	uintptr_t bias;
+	const void *dynamic;
+	const uint8_t *unwind_header;
+};
+static struct known known[KNOWN_MAX];
+static uint32_t known_used;
+
 /* Looked up by name: a program linked with us may run with an older glibc. */
 void libc_find_start(void)
 {
-	find_object = (find_object_fn *)lookup_first("_dl_find_object");
+	find_object = verify_is_old() ? NULL : (find_object_fn *)lookup_first("_dl_find_object");
+}
+
+static bool read_safely(long pid, const void *from, void *to, size_t bytes)
+{
+	struct iovec here = { to, bytes }, there = { (void *)(uintptr_t)from, bytes };
+
+	return sys_may(SYS_READ) && sys_call6(SYS_process_vm_readv, pid, (long)&here, 1,
+					      (long)&there, 1, 0) == (long)bytes;
+}
+
+/* The program headers: those of the program are where the kernel says, those of others after their ELF header. Returns their
+ * number; 0: unreadable. */
+static uint64_t find_headers(long pid, const struct link_map *entry, const Elf64_Phdr **ret)
+{
+	Elf64_Ehdr file;
+
+	if (entry->l_prev == NULL) {
+		*ret = (const Elf64_Phdr *)sys_auxiliary(AT_PHDR);
+		return sys_auxiliary(AT_PHNUM);
+	}
+	if (!read_safely(pid, (const void *)entry->l_addr, &file, sizeof file) ||
+	    __builtin_memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    file.e_phentsize != sizeof **ret)
+		return 0;
+	*ret = (const Elf64_Phdr *)(entry->l_addr + file.e_phoff);
+	return file.e_phnum;
+}
+
+static bool describe(long pid, const struct link_map *map, const struct link_map *entry,
+		     struct known *ret)
+{
+	const Elf64_Phdr *headers;
+	uint64_t count = find_headers(pid, entry, &headers);
+	uintptr_t start = UINTPTR_MAX, end = 0;
+
+	*ret = (struct known){ .map = map, .bias = entry->l_addr, .dynamic = entry->l_ld };
+	for (uint64_t i = 0; i < MIN(count, (uint64_t)HEADERS_MAX); i++) {
+		Elf64_Phdr header;
+
+		if (!read_safely(pid, headers + i, &header, sizeof header))
+			return false;
+		uintptr_t at = entry->l_addr + header.p_vaddr;
+
+		if (header.p_type == PT_GNU_EH_FRAME)
+			ret->unwind_header = (const uint8_t *)at;
+		if (header.p_type != PT_LOAD)
+			continue;
+		start = MIN(start, at & ~(uintptr_t)(ARCH_PAGE - 1));
+		end = MAX(end, at + header.p_memsz);
+	}
+	ret->start = start;
+	ret->end = end;
+	return start < end;
+}
+
+/* Two threads may add the same object: the second entry is never used. */
+static void remember(const struct known *object)
+{
+	uint32_t index = __atomic_fetch_add(&known_used, 1, __ATOMIC_RELAXED);
+
+	if (index >= KNOWN_MAX) {
+		__atomic_store_n(&known_used, KNOWN_MAX, __ATOMIC_RELAXED);
+		return;
+	}
+	struct known *entry = &known[index];
+
+	*entry = (struct known){
+		0, object->end, object->map, object->bias, object->dynamic, object->unwind_header
+	};
+	__atomic_store_n(&entry->start, object->start, __ATOMIC_RELEASE);
+}
+
+static bool is_loaded(long pid, const struct known *object)
+{
+	struct link_map entry;
+
+	return read_safely(pid, object->map, &entry, sizeof entry) &&
+	       entry.l_addr == object->bias && entry.l_ld == object->dynamic;
+}
+
+static bool recall(long pid, uintptr_t address, struct known *ret)
+{
+	uint32_t used = MIN(__atomic_load_n(&known_used, __ATOMIC_RELAXED), (uint32_t)KNOWN_MAX);
+
+	for (uint32_t i = 0; i < used; i++) {
+		uintptr_t start = __atomic_load_n(&known[i].start, __ATOMIC_ACQUIRE);
+
+		if (start == 0 || address < start || address >= known[i].end)
+			continue;
+		*ret = known[i];
+		ret->start = start;
+		if (is_loaded(pid, ret))
+			return true;
+		__atomic_store_n(&known[i].start, 0, __ATOMIC_RELAXED);
+	}
+	return false;
+}
+
+static bool is_idle(void)
+{
+	return __atomic_load_n((int *)&_r_debug.r_state, __ATOMIC_ACQUIRE) == RT_CONSISTENT;
+}
+
+static bool is_known(const struct link_map *map, const struct link_map *entry)
+{
+	uint32_t used = MIN(__atomic_load_n(&known_used, __ATOMIC_RELAXED), (uint32_t)KNOWN_MAX);
+
+	for (uint32_t i = 0; i < used; i++) {
+		if (__atomic_load_n(&known[i].start, __ATOMIC_ACQUIRE) != 0 &&
+		    known[i].map == map && known[i].bias == entry->l_addr &&
+		    known[i].dynamic == entry->l_ld)
+			return true;
+	}
+	return false;
+}
+
+/* Remembers all objects that it passes, so that no later search describes them again. */
+static bool search(long pid, uintptr_t address, struct known *ret)
+{
+	const struct link_map *map = __atomic_load_n(&_r_debug.r_map, __ATOMIC_ACQUIRE);
+	struct link_map entry;
+
+	for (uint32_t i = 0; map != NULL && i < OBJECTS_MAX && is_idle(); i++) {
+		if (!read_safely(pid, map, &entry, sizeof entry))
+			return false;
+		if (!is_known(map, &entry) && describe(pid, map, &entry, ret)) {
+			if (!is_idle())
+				return false;
+			remember(ret);
+			if (address >= ret->start && address < ret->end)
+				return true;
+		}
+		map = entry.l_next;
+	}
+	return false;
+}
+
+static bool find_in_list(uintptr_t address, struct libc_found *ret)
+{
+	long pid = sys_getpid();
+	struct known object;
+
+	if (!recall(pid, address, &object) && !search(pid, address, &object))
+		return false;
+	*ret = (struct libc_found){ (const struct libc_object *)object.map, object.start,
+				    object.end, object.unwind_header };
+	return true;
 }
 
 bool libc_find(uintptr_t address, struct libc_found *ret)
 {
 	struct dl_find_object found;
 
-	if (find_object == NULL || find_object((void *)address, &found) != 0)
+	if (find_object == NULL)
+		return find_in_list(address, ret);
+	if (find_object((void *)address, &found) != 0)
 		return false;
 	*ret = (struct libc_found){ (const struct libc_object *)found.dlfo_link_map,
 				    (uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end,
