@@ -49,7 +49,7 @@ static bool read_safely(long pid, const void *from, void *to, size_t bytes)
  * number; 0: unreadable. */
 static uint64_t find_headers(long pid, const struct link_map *entry, const Elf64_Phdr **ret)
 {
-	Elf64_Ehdr file;
+	Elf64_Ehdr file = { 0 };
 
 	if (entry->l_prev == NULL) {
 		*ret = (const Elf64_Phdr *)sys_auxiliary(AT_PHDR);
@@ -72,7 +72,7 @@ static bool describe(long pid, const struct link_map *map, const struct link_map
 
 	*ret = (struct known){ .map = map, .bias = entry->l_addr, .dynamic = entry->l_ld };
 	for (uint64_t i = 0; i < MIN(count, (uint64_t)HEADERS_MAX); i++) {
-		Elf64_Phdr header;
+		Elf64_Phdr header = { 0 };
 
 		if (!read_safely(pid, headers + i, &header, sizeof header))
 			return false;
@@ -109,7 +109,7 @@ static void remember(const struct known *object)
 
 static bool is_loaded(long pid, const struct known *object)
 {
-	struct link_map entry;
+	struct link_map entry = { 0 };
 
 	return read_safely(pid, object->map, &entry, sizeof entry) &&
 	       entry.l_addr == object->bias && entry.l_ld == object->dynamic;
@@ -155,7 +155,7 @@ static bool is_known(const struct link_map *map, const struct link_map *entry)
 static bool search(long pid, uintptr_t address, struct known *ret)
 {
 	const struct link_map *map = __atomic_load_n(&_r_debug.r_map, __ATOMIC_ACQUIRE);
-	struct link_map entry;
+	struct link_map entry = { 0 };
 
 	for (uint32_t i = 0; map != NULL && i < OBJECTS_MAX && is_idle(); i++) {
 		if (!read_safely(pid, map, &entry, sizeof entry))
