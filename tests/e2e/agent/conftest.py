@@ -35,7 +35,8 @@ class PyroscopeServer:
 
     def profiles(self):
         """Every profile that it received, in order."""
-        return [json.loads(line) for line in self.out.read_text().splitlines()] if self.out.exists() else []
+        text = self.out.read_text() if self.out.exists() else ""
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]  # the last may be half written
 
     def accepted(self):
         return [profile for profile in self.profiles() if "refused" not in profile]
