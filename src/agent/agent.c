@@ -169,18 +169,15 @@ static void note_problem(struct agent *agent, struct agent_process *process, con
 
 /* ---- one process ---- */
 
-/* How much time the profile covers. Of a process that was seen before it was an interval old, everything is new. */
-static void ask_deltas(const struct agent *agent, const struct agent_process *process,
-		       const struct baseline_head *head, bool has_baseline, uint64_t now_real_ns,
-		       struct reading_request *request)
+/* How much time the profile covers. Of a process that is younger than the interval or the agent, everything is new. */
+static void ask_deltas(const struct agent *agent, const struct baseline_head *head,
+		       bool has_baseline, uint64_t now_real_ns, struct reading_request *request)
 {
-	const struct reading *last = process->reading;
-	uint64_t age_ns = last ? last->duration_ns : 0;
-
 	request->deltas = true;
 	request->wants_pprof = true;
 	request->has_baseline = has_baseline;
-	request->starts_at_zero = !has_baseline && age_ns < agent->settings->interval_ns;
+	request->new_below_ns =
+		MAX(agent->settings->interval_ns, clock_monotonic_ns() - agent->started_mono_ns);
 	request->interval_ns = has_baseline ? saturating_sub(now_real_ns, head->at_real_ns)
 					    : agent->settings->interval_ns;
 }
@@ -205,7 +202,6 @@ static void count_reading(struct agent *agent, struct agent_process *process, in
 	pthread_mutex_unlock(&agent->lock);
 }
 
-/* The age of the process decides whether a profile without a baseline is complete: a first reading finds it out. */
 static void read_process(struct agent *agent, struct agent_process *process, uint64_t now_ns)
 {
 	struct error error = ERROR_INIT;
@@ -223,7 +219,7 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 		return;
 	}
 	if (agent->outlets)
-		ask_deltas(agent, process, &head, baseline >= 0, now_real_ns, &request);
+		ask_deltas(agent, &head, baseline >= 0, now_real_ns, &request);
 	request.wants_recording = is_last && process->fate != FATE_EXITED && agent->outlets &&
 				  outlets_keeps(agent->outlets);
 	request.wants_modules = !is_last && agent->outlets && outlets_wants_modules(agent->outlets);
@@ -458,7 +454,7 @@ int agent_run(const struct agent_settings *settings, const char *version, agent_
 	struct agent agent = { .settings = settings,
 			       .version = version,
 			       .print = print,
-			       .started_real_ns = clock_real_ns() };
+			       .started_mono_ns = clock_monotonic_ns() };
 	int status;
 
 	raise_limit();

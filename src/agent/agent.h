@@ -32,7 +32,7 @@ struct agent {
 	pthread_mutex_t lock; /* of `processes` and `counts` */
 	struct processes processes;
 	struct outlets *outlets; /* where profiles go; NULL: nowhere */
-	uint64_t started_real_ns, scanned_ns;
+	uint64_t started_mono_ns, scanned_ns;
 	struct agent_rest {
 		uint32_t uid;
 		uint64_t until_ns; /* CLOCK_MONOTONIC: no reading before; 0: none */

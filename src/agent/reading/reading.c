@@ -198,7 +198,8 @@ static int make_pprof(const struct reading_request *request, const struct profil
 	const struct heap_profile_options options = {
 		.deltas = request->deltas,
 		.first = request->shows_allocations ? COST_TOTAL : COST_LIVE,
-		.baseline = { request->has_baseline, request->starts_at_zero,
+		.baseline = { request->has_baseline,
+			      out->reading.duration_ns < request->new_below_ns,
 			      buffer_span(&baseline) },
 		.max_samples = request->max_samples,
 		.max_bytes = request->max_bytes,

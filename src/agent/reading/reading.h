@@ -85,7 +85,6 @@ struct reading_request {
 	bool held;		  /* a descriptor of the profile is given */
 	bool has_ended;		  /* read the held profile alone */
 	bool has_baseline;
-	bool starts_at_zero;
 	bool wants_pprof, deltas, names;
 	bool shows_allocations; /* pprof shows these first, not what is live */
 	bool wants_modules;
@@ -94,6 +93,8 @@ struct reading_request {
 		gid; /* of the process: what the reader becomes before it looks into the data */
 	uint64_t max_samples, max_bytes;
 	uint64_t interval_ns;
+	uint64_t
+		new_below_ns; /* without a baseline: a younger process has done everything in this interval */
 	char version[32];
 	char cache[RECORDED_PATH]; /* folder for names that were looked up; "": none */
 	uint32_t label_count;

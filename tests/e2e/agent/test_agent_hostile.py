@@ -79,9 +79,8 @@ def test_a_daemon_that_was_root_is_read_as_its_user(heapgauge, build, clean_env,
 def test_users_cannot_prepare_the_names_of_others(heapgauge, clean_env, open_scratch):
     state = open_scratch / "state"
     with running_agent(heapgauge, write_settings(open_scratch, agent={"state": state}), clean_env):
-        for name in ("0", "1000"):
-            done = subprocess.run([*AS_NOBODY, "mkdir", state / "names" / name], capture_output=True, text=True)
-            assert done.returncode != 0 and "Permission denied" in done.stderr
+        done = subprocess.run([*AS_NOBODY, "mkdir", state / "names" / "61000"], capture_output=True, text=True)
+        assert done.returncode != 0 and "Permission denied" in done.stderr
 
 
 # ---- what a process says of itself ----

@@ -2,6 +2,7 @@
 """The agent and a store that enforces Pyroscope's documented limits: what arrives is what the programs did, whatever happens between."""
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -83,6 +84,18 @@ def test_allocations_are_differences_and_live_bytes_are_not(heapgauge, build, ke
     assert not any("sesame" in line for line in said)
 
 
+def test_a_process_that_is_older_than_the_agent(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
+    """Nobody knows what of it is of this interval: its allocations count from the first profile on."""
+    server = pyroscope_server()
+    with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+        time.sleep(2)  # an interval is one second
+        with running_agent(heapgauge, settings_for(scratch, server, folder), clean_env):
+            wait_for(lambda: of(server, run.target), "its first profile")
+            assert of(server, run.target)[0]["totals"] == {"alloc_objects": 0, "alloc_space": 0, "inuse_objects": 900, "inuse_space": 900 * 200}
+            again(run)
+            wait_for(lambda: allocated(of(server, run.target)) == ROUND, "the second round to arrive")
+
+
 def test_what_happens_while_the_store_is_away(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
     """Errors of every kind, then none: all profiles arrive, once."""
     server = pyroscope_server()
@@ -107,9 +120,10 @@ def test_killed_at_random_moments(heapgauge, build, keeper, clean_env, folder, s
     server = pyroscope_server()
     settings = settings_for(scratch, server, folder)
     dice = random.Random(4711)
-    with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+    with contextlib.ExitStack() as stack:
         rounds = 1
         with running_agent(heapgauge, settings, clean_env):
+            run = stack.enter_context(keeping([keeper], preloaded(build, clean_env, folder)))
             wait_for(lambda: of(server, run.target), "the first profile")
         for _ in range(kills):
             agent = Agent(heapgauge, settings, clean_env)
