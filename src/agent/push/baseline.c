@@ -4,8 +4,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,11 +18,39 @@
 #define SUFFIX ".baseline"
 static const char magic[8] = "HGBASE1\n";
 
+static bool ends_in(const char *name, const char *suffix)
+{
+	size_t length = strlen(name), end = strlen(suffix);
+
+	return length > end && strcmp(name + length - end, suffix) == 0;
+}
+
+/* Files that an agent was writing when it was killed. */
+static void remove_unfinished(const char *folder)
+{
+	AUTO_CLOSE_FOLDER DIR *stream = opendir(folder);
+	const struct dirent *entry;
+
+	while (stream && (entry = readdir(stream)))
+		if (ends_in(entry->d_name, ".tmp"))
+			unlinkat(dirfd(stream), entry->d_name, 0);
+}
+
 int baseline_prepare(const char *folder, struct error *error)
 {
-	return mkdir(folder, 0700) == 0 || errno == EEXIST
-		       ? 0
-		       : error_errno(error, "cannot create %s", folder);
+	AUTO_CLOSE int fd = -1;
+
+	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+		return error_errno(error, "cannot create %s", folder);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return error_errno(error, "cannot open %s", folder);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK
+			       ? error_set(error, "%s is in use by another agent", folder)
+			       : error_errno(error, "cannot lock %s", folder);
+	remove_unfinished(folder);
+	return TAKE_FD(fd);
 }
 
 static char *path_of(const char *folder, const char *key)
@@ -72,8 +102,7 @@ void baseline_sweep(const char *folder, baseline_is_wanted *is_wanted, void *con
 		size_t length = strlen(entry->d_name), suffix = sizeof SUFFIX - 1;
 		char key[256];
 
-		if (length <= suffix || length >= sizeof key ||
-		    strcmp(entry->d_name + length - suffix, SUFFIX) != 0)
+		if (length >= sizeof key || !ends_in(entry->d_name, SUFFIX))
 			continue;
 		memcpy(key, entry->d_name, length - suffix);
 		key[length - suffix] = '\0';

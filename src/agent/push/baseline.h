@@ -19,7 +19,7 @@ struct baseline_head {
 	uint64_t is_last;    /* the process has ended: nothing follows */
 };
 
-/* Creates the folder. -1 with the error set. */
+/* Creates the folder. Returns a descriptor that keeps other agents out of it until it is closed; -1 with the error set. */
 int baseline_prepare(const char *folder, struct error *error);
 /* Reads the head; the returned descriptor is at the rows (heap_profile.h). -1: there is none, or it is damaged. */
 int baseline_open(const char *folder, const char *key, struct baseline_head *ret);

@@ -30,6 +30,7 @@ enum { BOOT_ID_BYTES = 37 };
 struct outlets {
 	const struct agent_settings *settings;
 	char *baselines, *queue_folder, *url;
+	int lock_fd; /* of the baselines */
 	char boot_id[BOOT_ID_BYTES];
 	char host[65];
 	struct queue *queue;		      /* NULL: nothing is pushed */
@@ -100,7 +101,8 @@ static int open_all(struct outlets *o, struct error *error)
 		return error_set(error, "out of memory");
 	read_boot_id(o->boot_id);
 	gethostname(o->host, sizeof o->host - 1);
-	if (baseline_prepare(o->baselines, error) < 0)
+	o->lock_fd = baseline_prepare(o->baselines, error);
+	if (o->lock_fd < 0)
 		return -1;
 	if (s->folder) {
 		o->files = file_sink_open(s->folder, o->host, ".pb.gz", s->folder_bytes, error);
@@ -128,6 +130,7 @@ int outlets_open(const struct agent_settings *settings, struct outlets **ret, st
 	if (!*ret)
 		return error_set(error, "out of memory");
 	(*ret)->settings = settings;
+	(*ret)->lock_fd = -1;
 	pthread_mutex_init(&(*ret)->lock, NULL);
 	return open_all(*ret, error);
 }
@@ -142,6 +145,7 @@ void outlets_close(struct outlets *o)
 	file_sink_close(o->recordings);
 	symbols_close(o->symbols);
 	pthread_mutex_destroy(&o->lock);
+	cleanup_close(&o->lock_fd);
 	free(o->baselines);
 	free(o->queue_folder);
 	free(o->url);

@@ -212,6 +212,20 @@ def test_files_for_object_storage(heapgauge, build, keeper, clean_env, folder, s
     assert re.search(r"\b1000\b.* keep$", shown, re.M)
 
 
+def test_two_agents_with_one_state(heapgauge, clean_env, scratch):
+    """Each would count from the other's profiles. What a killed one was writing is removed."""
+    settings = write_settings(scratch, agent={"state": scratch / "state"}, files={"folder": scratch / "profiles"})
+    (scratch / "state" / "baselines").mkdir(parents=True)
+    unfinished = scratch / "state" / "baselines" / "1_0.baseline.1-0.tmp"
+    unfinished.touch()
+    with running_agent(heapgauge, settings, clean_env):
+        done = subprocess.run([heapgauge, "agent", settings], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
+        assert done.returncode == 1 and "is in use by another agent" in done.stderr
+        assert not unfinished.exists()
+    with running_agent(heapgauge, settings, clean_env):
+        pass
+
+
 # ---- killed ----
 
 
