@@ -176,8 +176,7 @@ static void ask_deltas(const struct agent *agent, const struct baseline_head *he
 	request->deltas = true;
 	request->wants_pprof = true;
 	request->has_baseline = has_baseline;
-	request->new_below_ns =
-		MAX(agent->settings->interval_ns, clock_monotonic_ns() - agent->started_mono_ns);
+	request->agent_began_ns = agent->started_mono_ns;
 	request->interval_ns = has_baseline ? saturating_sub(now_real_ns, head->at_real_ns)
 					    : agent->settings->interval_ns;
 }

@@ -180,6 +180,13 @@ static void read_numbers(const struct profile *profile, struct reading *reading)
 		explained);
 }
 
+/* Whether it has done everything since the agent could know it. The agent's age is taken after that of the process. */
+static bool is_new(const struct reading_request *request, uint64_t duration_ns)
+{
+	return duration_ns <
+	       MAX(request->interval_ns, clock_monotonic_ns() - request->agent_began_ns);
+}
+
 static int make_pprof(const struct reading_request *request, const struct profile *profile,
 		      int baseline_fd, struct output *out, struct error *error)
 {
@@ -198,8 +205,7 @@ static int make_pprof(const struct reading_request *request, const struct profil
 	const struct heap_profile_options options = {
 		.deltas = request->deltas,
 		.first = request->shows_allocations ? COST_TOTAL : COST_LIVE,
-		.baseline = { request->has_baseline,
-			      out->reading.duration_ns < request->new_below_ns,
+		.baseline = { request->has_baseline, is_new(request, out->reading.duration_ns),
 			      buffer_span(&baseline) },
 		.max_samples = request->max_samples,
 		.max_bytes = request->max_bytes,

@@ -93,8 +93,7 @@ struct reading_request {
 		gid; /* of the process: what the reader becomes before it looks into the data */
 	uint64_t max_samples, max_bytes;
 	uint64_t interval_ns;
-	uint64_t
-		new_below_ns; /* without a baseline: a younger process has done everything in this interval */
+	uint64_t agent_began_ns; /* CLOCK_MONOTONIC */
 	char version[32];
 	char cache[RECORDED_PATH]; /* folder for names that were looked up; "": none */
 	uint32_t label_count;
