@@ -100,6 +100,19 @@ def test_which_process(agent, keeper, build, clean_env, folder):
         assert agent.get(path)[0] == 404
 
 
+def test_a_process_that_runs_another_program(agent, keeper, build, clean_env, folder):
+    """The agent knows the first one and does not read its mappings again."""
+    env = preloaded(build, clean_env, folder)
+    with subprocess.Popen(["sh", "-c", f"read line; exec {keeper}"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+        try:
+            assert agent.sees(run.pid)["live_bytes"] != 900 * 200
+            run.stdin.write("go\n")
+            run.stdin.flush()
+            wait_for(lambda: agent.numbers(run.pid).get("live_bytes") == 900 * 200, "the agent to see the other program")
+        finally:
+            run.kill()
+
+
 # ---- metrics ----
 
 
