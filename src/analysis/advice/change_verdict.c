@@ -144,24 +144,31 @@ static const char *ratio_text(struct arena *arena, double before, double after, 
 	return arena_printf(arena, "%.0f %% %s", fabs(ratio - 1) * 100, ratio > 1 ? more : less);
 }
 
-/* What the owner does differently. */
+const char *changed_owner_how(const struct changed_owner *o, struct arena *arena)
+{
+	if (o->calls[BEFORE_RUNS] <= 0)
+		return "which is new";
+	if (o->calls[AFTER_RUNS] <= 0)
+		return "which no longer allocates";
+	const char *often = ratio_text(arena, o->calls[BEFORE_RUNS], o->calls[AFTER_RUNS], "often",
+				       "more often", "less often");
+	const char *much =
+		ratio_text(arena, o->bytes[BEFORE_RUNS] / o->calls[BEFORE_RUNS],
+			   o->bytes[AFTER_RUNS] / o->calls[AFTER_RUNS], "much", "more", "less");
+
+	if (!often || !much)
+		return NULL;
+	return arena_printf(arena, "called %s, asks for %s each time", often, much);
+}
+
 static void words_how(struct words *w, struct arena *arena, const struct changed_owner *o)
 {
-	if (o->calls[BEFORE_RUNS] <= 0) {
-		words_text(w, ", which is new");
-	} else if (o->calls[AFTER_RUNS] <= 0) {
-		words_text(w, ", which no longer allocates");
-	} else {
-		const char *often = ratio_text(arena, o->calls[BEFORE_RUNS], o->calls[AFTER_RUNS],
-					       "often", "more often", "less often");
-		const char *much = ratio_text(arena, o->bytes[BEFORE_RUNS] / o->calls[BEFORE_RUNS],
-					      o->bytes[AFTER_RUNS] / o->calls[AFTER_RUNS], "much",
-					      "more", "less");
+	const char *how = changed_owner_how(o, arena);
 
-		w->failed |= !often || !much;
-		if (often && much)
-			text_format(w, ": called {}, asks for {} each time", value_text(often),
-				    value_text(much));
+	w->failed |= !how;
+	if (how) {
+		words_text(w, strncmp(how, "which", strlen("which")) == 0 ? ", " : ": ");
+		words_text(w, how);
 	}
 }
 

@@ -111,6 +111,13 @@ static struct result_value owner_label(const struct changed_owner *o)
 	return o->label ? value_text(o->label) : value_unknown();
 }
 
+static struct result_value owner_how(const struct changed_owner *o, struct arena *arena)
+{
+	const char *how = o->label ? changed_owner_how(o, arena) : NULL;
+
+	return how ? value_text(how) : value_unknown();
+}
+
 static bool add_verdict(const struct summary *summary)
 {
 	struct result *result = summary->result;
@@ -118,8 +125,10 @@ static bool add_verdict(const struct summary *summary)
 	const struct result_field fields[] = {
 		{ "peak_owner", owner_label(peak) },
 		{ "peak_owner_change", value_change(UNIT_BYTES_CHANGE, peak->change) },
+		{ "peak_owner_how", owner_how(peak, &result->arena) },
 		{ "not_freed_owner", owner_label(left) },
 		{ "not_freed_owner_change", value_change(UNIT_BYTES_CHANGE, left->change) },
+		{ "not_freed_owner_how", owner_how(left, &result->arena) },
 	};
 	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
 
