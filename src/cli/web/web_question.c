@@ -23,7 +23,7 @@ enum { OPT_VIEW = QUERY_COUNT, OPT_FILE, OPT_COMPARE };
 static const struct option_row option_rows[] = {
 	[OPT_VIEW] = { "view", 0, "VIEW", "which view to show",
 		       .choices = WORDS_WITH_HELP(analyses) },
-	[OPT_FILE] = { "file", 0, "N", "which recording" },
+	[OPT_FILE] = { "file", 0, "N", "which recording, or 'before': the older one" },
 	[OPT_COMPARE] = { "compare", 0, NULL, "what changed since the other recording" },
 	QUERY_QUESTION_ROWS,
 };
@@ -44,6 +44,10 @@ static int take_file(struct web *web, struct question *q, const char *value, str
 {
 	uint64_t number;
 
+	if (strcmp(value, "before") == 0 && web->before.profile) {
+		q->file = &web->before;
+		return 0;
+	}
 	if (options_number("file", value, &number, error) < 0)
 		return -1;
 	if (number >= web->files.count)

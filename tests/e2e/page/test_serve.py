@@ -329,6 +329,12 @@ def test_every_comparison_is_what_diff_prints(server, command):
     assert compared > 8
 
 
+def test_the_older_recording_answers_alone_too(server, command):
+    for view in ("timeline", "summary", "sites"):
+        assert server.result(view=view, file="before").body == command("report", "old.hg", "--format", "json", "--view", view).stdout, view
+    assert server.result(view="sites", file="after").status == 400
+
+
 def test_a_packed_answer_is_the_same(server):
     plain = server.result(view="sites")
     packed = server.get("/api/result?view=sites", {"Accept-Encoding": "br, gzip"})
@@ -382,6 +388,7 @@ def test_several_recordings_are_chosen_by_number(start, command):
         assert server.result(view="sites", file=number).body == command("report", name, "--format", "json", "--view", "sites").stdout
     assert server.result(view="sites", file=2).status == 400
     assert "--against" in server.result(view="sites", compare=1).json()["error"]
+    assert server.result(view="sites", file="before").status == 400
 
 
 def test_options_of_names_hold_for_all_answers(start, command):
