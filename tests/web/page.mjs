@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // node page.mjs PLAN.json: looks at the page as PLAN says and prints what was seen, by scene, as one JSON object.
-// PLAN: { url, threads, crowd, sampled, tagged, compared: servers of six recordings, source: a file of the second, saved: a page on disk }
+// PLAN: { url, threads, crowd, sampled, tagged, compared, runs: servers of six recordings, source: a file of the second, saved: a page on disk }
 import { readFileSync } from "node:fs";
 import { hashOf, idle, launch, open, show, texts, wrongs } from "./page/browser.mjs";
 import { DOINGS } from "./page/doings.mjs";
 import {
   COMPARED_VIEWS,
   CROWD_VIEWS,
+  RUN_VIEWS,
   SAMPLED_VIEWS,
   TAG_VIEWS,
   THREAD_VIEWS,
@@ -35,7 +36,7 @@ const ADDRESSES = [
   "tags",
   "tags?tab=labels",
   "tags?tab=pools",
-  "compare?compare=1",
+  "compare?compare=1&cost=peak",
   "flame?compare=1",
   "run",
 ];
@@ -166,6 +167,7 @@ await playAll("crowd", plan.crowd, CROWD_VIEWS);
 await playAll("sampled", plan.sampled, SAMPLED_VIEWS);
 await playAll("tagged", plan.tagged, TAG_VIEWS);
 await playAll("compared", plan.compared, COMPARED_VIEWS);
+await playAll("runs", plan.runs, RUN_VIEWS);
 for (const theme of ["light", "dark"])
   for (const viewport of [
     { width: 1280, height: 720 },

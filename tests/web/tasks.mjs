@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// node tasks.mjs URL [PID]: what the page of a large recording costs, in units that other load on the machine does not change. Prints one
-// JSON object:
+// node tasks.mjs URL PID COMPARED: what the page of a large recording costs, in units that other load on the machine does not change;
+// COMPARED is the URL of a server that compares two. Prints one JSON object:
 //   verdict_cpu_s  processor time of the server (PID) from its start until the verdict is on screen
 //   page_bytes     transferred for the page itself, which has the data of its first view inside
 //   start_bytes    transferred for everything else that Start asks for; `requests` has each
+//   compare_bytes  the same of Compare; `compare_requests` has each
 //   tasks          by what a person does: the longest task of the page's main thread, in milliseconds of its processor time
 //   elements       by view: elements in the document
 //   visited        by flame graph: nodes that a picture of it visited, at most
 import { readFileSync } from "node:fs";
 import { idle, launch, open, show } from "./page/browser.mjs";
 
-const [url, pid] = process.argv.slice(2);
+const [url, pid, compared] = process.argv.slice(2);
 const TICKS = 100; // of a second, in /proc/PID/stat
 
 /** Seconds of processor time of all threads of the server. */
@@ -21,8 +22,8 @@ function serverCpu() {
   return (Number(fields[11]) + Number(fields[12])) / TICKS;
 }
 
-/** Opens Start, and counts what it transfers. */
-async function start(browser) {
+/** Opens a page at an address, and counts what it transfers; `arrived` is told when the selector is there. */
+async function transferred(browser, address, selector, arrived = () => undefined) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 720 } });
   const page = await context.newPage();
   page.setDefaultTimeout(300000);
@@ -32,24 +33,34 @@ async function start(browser) {
   await session.send("Network.enable");
   session.on("Network.requestWillBeSent", (e) => urls.set(e.requestId, e.request.url));
   session.on("Network.loadingFinished", (e) => sizes.push([urls.get(e.requestId), e.encodedDataLength]));
-  await page.goto(url, { waitUntil: "commit" });
-  await page.waitForSelector(".verdict");
-  const verdict_cpu_s = serverCpu();
+  await page.goto(address, { waitUntil: "commit" });
+  await page.waitForSelector(selector);
+  arrived();
   await idle(page);
   await page.waitForTimeout(500);
   await idle(page);
-  const whole_cpu_s = serverCpu();
   await context.close();
   const isPage = ([url]) => !new URL(url).pathname.startsWith("/api/");
   const sum = (list) => list.reduce((all, [, size]) => all + size, 0);
   const data = sizes.filter((one) => !isPage(one) && !one[0].startsWith("data:"));
   return {
-    verdict_cpu_s,
-    whole_cpu_s,
-    page_bytes: sum(sizes.filter((one) => isPage(one) && !one[0].startsWith("data:"))),
-    start_bytes: sum(data),
+    page: sum(sizes.filter((one) => isPage(one) && !one[0].startsWith("data:"))),
+    bytes: sum(data),
     requests: data.map(([url, size]) => [new URL(url).search.slice(1) || new URL(url).pathname, size]),
   };
+}
+
+async function start(browser) {
+  let verdict_cpu_s = null;
+  const seen = await transferred(browser, url, ".verdict", () => {
+    verdict_cpu_s = serverCpu();
+  });
+  return { verdict_cpu_s, whole_cpu_s: serverCpu(), page_bytes: seen.page, start_bytes: seen.bytes, requests: seen.requests };
+}
+
+async function compare(browser) {
+  const seen = await transferred(browser, `${compared}#/compare`, ".changed-stacks .line");
+  return { compare_bytes: seen.bytes, compare_requests: seen.requests };
 }
 
 /** The longest task of the main thread of `page` while `act` runs, by its processor time. */
@@ -157,7 +168,7 @@ function visited(page) {
 }
 
 const browser = await launch();
-const first = await start(browser);
+const first = { ...(await start(browser)), ...(await compare(browser)) };
 const page = await open(browser, url);
 const tasks = {};
 const elements = {};

@@ -51,7 +51,7 @@ export const VIEWS: readonly View[] = [
 function isEmpty(view: ViewName): boolean {
 	const all = about.value;
 	if (!all || all.live_pid) return false;
-	if (view === 'compare') return !all.compare;
+	if (view === 'compare') return !all.compare && all.files.length < 2;
 	return view === 'tags' && all.files[Number(value('file') ?? 0)]?.tagged === false;
 }
 

@@ -95,7 +95,7 @@ def producer(report):
 @pytest.fixture(scope="module")
 def seen(heapgauge, env, folder, recordings, source, producer, crowd):
     """What the browser saw."""
-    arguments = {"url": ["new.hg"], "threads": ["threads.hg"], "crowd": ["crowd.hg"], "sampled": ["sampled.hg"], "tagged": ["tagged.hg"], "compared": ["new.hg", "--against", "old.hg"]}
+    arguments = {"url": ["new.hg"], "threads": ["threads.hg"], "crowd": ["crowd.hg"], "sampled": ["sampled.hg"], "tagged": ["tagged.hg"], "compared": ["new.hg", "--against", "old.hg"], "runs": ["new.hg", "threads.hg", "tagged.hg", "--against", "old.hg"]}
     servers = {name: Server(heapgauge, *words, "--no-open", env=env, cwd=folder) for name, words in arguments.items()}
     plan = {name: server.url for name, server in servers.items()} | {"source": source, "saved": (folder / "saved.html").as_uri()}
     plan["producer"], plan["shared"] = producer, crowd["shared"]["tid"]
@@ -386,6 +386,84 @@ def test_compare_shows_what_diff_says(scene, diff):
     for row, group in zip(compare["functions"], diff("functions", "--cost", "total")["functions"]):
         assert (digits(row["Self"]), row["Function"]["title"]) == (group["self"], group["function"])
     assert digits(compare["flame"]) == diff("tree", "--no-own", "--cost", "total", "--threshold", "0")["tree"][0]["total_bytes"]
+
+
+def test_compare_opens_on_the_measure_that_changed_most(scene, diff):
+    story = scene("compareStory")
+    changes = {change["measure"]: abs(change["change"]) / change["before"] for change in diff("summary")["changes"] if change["before"]}
+    most = max(("peak", "leaked", "total", "calls"), key=lambda measure: changes.get(measure, 0))
+    assert most != "peak" and story["opened"] == f"#/compare?compare=1&cost={most}"
+    assert story["chosen"].endswith("cost=peak")  # and stays there
+
+
+def test_the_verdict_of_compare_is_first_and_that_of_diff(scene, command, recordings):
+    story = scene("compareStory")
+    line = re.search(r"^  verdict +(.*)$", command("diff", "old.hg", "new.hg"), re.M).group(1)
+    plain = story["verdict"].replace("−", "-")
+    if line.startswith("Peak and memory not freed"):
+        line = line.removeprefix("Peak and memory not freed")
+        assert plain == f"Peak{line} Not freed{line}"
+    else:
+        assert plain == line
+    parts = ["Peak", "Live heap over time", "The change by function", "Measure", "Stacks that changed"]
+    assert all(part["text"].startswith(words) for part, words in zip(story["order"], parts, strict=True)), story["order"]
+
+
+def live_at(points, at):
+    """The last point until then; None: the run had ended, or was not observed yet."""
+    until = [point for point in points if point["at_ns"] <= at]
+    return until[-1] if until and at <= points[-1]["at_ns"] else None
+
+
+def test_compare_overlays_both_timelines(scene, report):
+    overlaid = scene("compareStory")["overlaid"]
+    answers = [report("timeline", "--limit", "1000", file=file) for file in ("old.hg", "new.hg")]
+    runs = [answer["timeline"] for answer in answers]
+    moments = set()
+    for head, *rows in overlaid["shown"]:
+        at = digits(head[5])
+        moments.add(at)
+        for row, name, answer in zip(rows, ("before old.hg", "after new.hg"), answers, strict=True):
+            points = answer["timeline"]
+            peak = next(point for point in points if point["peak"])
+            here = live_at(points, at)
+            assert row[0]["text"] == name
+            assert [digits(cell) for cell in row[1:5]] == [peak["live_bytes"], peak["at_ns"], points[-1]["live_bytes"], answer["run"]["duration_ns"]]
+            assert digits(row[5]) == here["live_bytes"] if here else row[5]["text"] in ("ended", "not yet observed")
+    assert {0, max(runs[0][-1]["at_ns"], runs[1][-1]["at_ns"]), next(p["at_ns"] for p in runs[1] if p["peak"])} < moments
+    assert re.match("At .*: before .*, after ", overlaid["said"])
+    # The dashed mark of a peak alone is less than half of the height.
+    assert all(count > 300 for count in scene("compareStory")["pixels"].values()), scene("compareStory")["pixels"]
+
+
+def test_compare_has_the_differential_flame_graph(scene, diff):
+    tree = scene("compareStory")["tree"]
+    cost = re.search(r"cost=(\w+)", tree["hash"]).group(1)
+    flame = diff("flame", "--cost", cost, "--fold-libraries", "--limit", "300")
+    assert tree["whole"] == flame["shown"] == diff("sites", "--cost", cost, "--kind", "heap")["shown"] != 0
+    at = -1
+    for shown in tree["path"]:
+        at = flame["nodes"]["parent"].index(at)
+        assert digits(shown) == flame["nodes"]["value"][at]
+        assert shown["text"].startswith(flame["names"][flame["nodes"]["name"][at]]["function"].split("(")[0])
+        assert "before " in shown["text"]
+    assert tree["hash"].startswith("#/flame?") and "compare=1" in tree["hash"]
+    assert digits(tree["flame"]) == digits(tree["path"][-1]) and tree["path"][-1]["text"].startswith(tree["name"])
+
+
+def test_compare_shows_the_spread_of_more_than_two_runs(scene, report):
+    trend = scene("trend")
+    runs = [report("summary", file=file)["processes"][0] for file in ("old.hg", "new.hg", "threads.hg", "tagged.hg")]
+    keys = {"peak": "peak_bytes", "not freed": "not_freed_bytes", "total": "total_bytes", "calls": "calls"}
+    for row, dots, (name, key) in zip(trend["rows"][1:], trend["dots"], keys.items(), strict=True):
+        before, *newer = values = [run[key] for run in runs]
+        least, median, most = sorted(newer)
+        assert row[0]["text"] == name
+        assert [digits(cell) for cell in row[2:]] == [before, least, median, most, most - least]
+        assert [digits(dot) for dot in dots["titles"]] == values
+        assert dots["heights"].index(min(dots["heights"])) == values.index(max(values))  # the largest is highest
+    assert [digits(row[2]) for row in trend["second"][1:2]] == [runs[2]["peak_bytes"]]
+    assert trend["wrong"] == [0, 0]
 
 
 def test_every_question_has_the_sum_of_the_report(scene, report):

@@ -26,13 +26,16 @@ def seen(heapgauge, build, tmp_path_factory):
     folder = tmp_path_factory.mktemp("large")
     subprocess.run([build / "made" / "make_recording", folder / "large.hg", str(STACKS), "10"], check=True, timeout=WAIT_SECONDS)
     env = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPGAUGE_", "LD_"))} | {"XDG_CACHE_HOME": str(folder / "cache")}
+    subprocess.run([build / "made" / "make_recording", folder / "older.hg", str(STACKS * 9 // 10), "10"], check=True, timeout=WAIT_SECONDS)
     server = Server(heapgauge, folder / "large.hg", "--no-open", env=env, cwd=folder)
+    compared = Server(heapgauge, folder / "large.hg", "--against", folder / "older.hg", "--no-open", env=env, cwd=folder)
     try:
         done = subprocess.run(
-            ["node", ROOT / "tests" / "web" / "tasks.mjs", server.url, str(server.process.pid)], capture_output=True, text=True, timeout=600
+            ["node", ROOT / "tests" / "web" / "tasks.mjs", server.url, str(server.process.pid), compared.url], capture_output=True, text=True, timeout=600
         )
     finally:
         server.end()
+        compared.end()
     assert done.returncode == 0, done.stderr
     print(done.stdout)
     return json.loads(done.stdout)
@@ -41,6 +44,11 @@ def seen(heapgauge, build, tmp_path_factory):
 def test_start_transfers_little(seen):
     assert 0 < seen["start_bytes"] < 60_000, seen["requests"]
     assert seen["errors"] == []
+
+
+def test_compare_transfers_little(seen):
+    assert 0 < seen["compare_bytes"] < 300_000, seen["compare_requests"]
+    assert len([one for one, _ in seen["compare_requests"] if "view=timeline" in one]) == 2
 
 
 def test_the_document_has_what_is_in_sight(seen):

@@ -382,10 +382,76 @@ function bandAbove(page) {
   });
 }
 
+/** Opens Compare without a number, and waits for the one that it chooses. */
+async function openCompare(page) {
+  await page.evaluate(() => {
+    location.hash = "#/compare";
+  });
+  await page.waitForFunction(() => location.hash.includes("cost="));
+  await page.waitForSelector(".overlaid tbody");
+  await page.waitForSelector(".icicle canvas");
+  await idle(page);
+}
+
+/** Pixels inside the chart of both timelines in the colour of each line. */
+function linePixels(page) {
+  return page.evaluate(() => {
+    const canvas = document.querySelector(".overlaid-chart canvas");
+    const style = getComputedStyle(document.documentElement);
+    const over = document.querySelector(".overlaid-chart .u-over");
+    const ratio = canvas.width / canvas.clientWidth;
+    const box = [over.offsetLeft, over.offsetTop, over.offsetWidth, over.offsetHeight].map((side) => side * ratio);
+    const { data } = canvas.getContext("2d").getImageData(...box);
+    const count = (name) => {
+      const colour = parseInt(style.getPropertyValue(`--${name}`).trim().slice(1), 16);
+      const parts = [colour >> 16, (colour >> 8) & 255, colour & 255];
+      let found = 0;
+      for (let i = 0; i < data.length; i += 4)
+        found += data[i + 3] > 127 && parts.every((part, at) => Math.abs(data[i + at] - part) < 48);
+      return found;
+    };
+    return { before: count("soft"), after: count("series-live") };
+  });
+}
+
+/** What the legend of both timelines shows at moments that keys lead to. */
+async function overlaidAt(page) {
+  const shown = [await plain(page, ".overlaid")];
+  await page.locator(".overlaid-chart").focus();
+  for (const key of ["End", "ArrowLeft", "ArrowLeft", "Home", "ArrowRight", "ArrowRight", "ArrowRight"]) {
+    await page.keyboard.press(key);
+    await page.waitForTimeout(30);
+    shown.push(await plain(page, ".overlaid"));
+  }
+  return { shown, said: (await texts(page, ".overlaid-chart [role=status]"))[0].text };
+}
+
+/** Always the first child, from the root inwards, and the same node in the flame graph. */
+async function changedTree(page) {
+  const whole = await page.locator(".icicle .flame-scroll").getAttribute("data-whole");
+  await page.locator(".icicle .flame-scroll").focus();
+  const path = [];
+  for (let i = 0; i < 3; i++) {
+    await page.keyboard.press("ArrowDown");
+    await page.waitForTimeout(30);
+    path.push((await texts(page, ".icicle-foot"))[0]);
+  }
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".flame:not(.icicle) canvas");
+  await idle(page);
+  return {
+    whole: Number(whole),
+    path,
+    hash: await hashOf(page),
+    flame: (await texts(page, ".flame-foot .numbers b"))[0],
+    name: (await texts(page, ".flame-foot > .cut b"))[0].text,
+  };
+}
+
 /** Of a server that compares. */
 export const COMPARED_VIEWS = {
   async compare(page) {
-    await show(page, "compare?compare=1");
+    await show(page, "compare?compare=1&cost=peak");
     const changes = await plain(page, ".changes");
     const stacks = await grid(page, "Stacks that changed");
     await show(page, "sites?compare=1&by=function&cost=total");
@@ -400,5 +466,46 @@ export const COMPARED_VIEWS = {
       functions,
       flame: (await texts(page, ".flame-foot .numbers b"))[0].title,
     };
+  },
+  async compareStory(page) {
+    await show(page, "start");
+    await openCompare(page);
+    const opened = await hashOf(page);
+    const verdict = (await texts(page, ".verdict"))[0].text;
+    const order = await texts(page, ".compare > .panel, .compare > .verdict");
+    const pixels = await linePixels(page);
+    const overlaid = await overlaidAt(page);
+    const tree = await changedTree(page);
+    await page.goBack();
+    await idle(page);
+    await page.selectOption("#question", "peak");
+    await idle(page);
+    return { opened, verdict, order, pixels, overlaid, tree, chosen: await hashOf(page) };
+  },
+};
+
+/** Of a server with more than two recordings, and of one without an older recording. */
+export const RUN_VIEWS = {
+  async trend(page, plan, browser) {
+    await show(page, "compare?compare=1&cost=peak");
+    await page.waitForSelector(".trend tbody");
+    const rows = await plain(page, ".trend");
+    const dots = await page.evaluate(() =>
+      [...document.querySelectorAll(".trend .dots")].map((one) => ({
+        label: one.ariaLabel,
+        heights: [...one.querySelectorAll("circle")].map((dot) => Number(dot.getAttribute("cy"))),
+        titles: [...one.querySelectorAll("title")].map((title) => ({ title: title.textContent.split(" ").slice(1).join(" ") })),
+      })),
+    );
+    await page.selectOption("[aria-label=Recording]", "1");
+    await idle(page);
+    const wrong = [];
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 800 });
+      await idle(page);
+      wrong.push(...(await wrongs(page)));
+      wrong.push(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth));
+    }
+    return { rows, dots, second: await plain(page, ".changes"), wrong };
   },
 };

@@ -118,6 +118,11 @@ export function set(changes: Changes): void {
 	show(changed(address.peek(), changes), true);
 }
 
+/** The value of `cost` that selects a number. The peak needs none, except in Compare, which opens on the number that changed most. */
+export function costOf(name: string): string | null {
+	return name === 'peak' && address.peek().view !== 'compare' ? null : name;
+}
+
 /** Changes what is not worth a history entry: a selected row, a sorted column. */
 export function note(changes: Changes): void {
 	show(changed(address.peek(), changes), false);

@@ -135,8 +135,10 @@ export interface ChangesResult extends Head {
 	verdict?: {
 		peak_owner: string | null;
 		peak_owner_change: number;
+		peak_owner_how: string | null;
 		not_freed_owner: string | null;
 		not_freed_owner_change: number;
+		not_freed_owner_how: string | null;
 	};
 	changes: Measure[];
 }

@@ -65,7 +65,7 @@ export function Badge() {
 export function RunFacts() {
 	const summary = useSummary().data;
 	const files = about.value?.files ?? [];
-	const several = files.length > 1 && !about.value?.compare;
+	const several = files.length > 1;
 	return (
 		<div class="run-facts">
 			{several ? (

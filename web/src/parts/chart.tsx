@@ -9,7 +9,8 @@ export interface Line {
 	label: string;
 	/** Name of a colour in the style sheet: series-live. */
 	colour: string;
-	values: readonly (number | null)[];
+	/** null: a gap; undefined: no point at this time, the line goes on. */
+	values: readonly (number | null | undefined)[];
 	/** Fill below the line: a tint, or the colour itself. */
 	fill?: 'pale' | 'solid';
 	dash?: boolean;
@@ -27,6 +28,8 @@ export interface Mark {
 	colour: string;
 	/** A line over the full height; else a tick at the bottom. */
 	tall: boolean;
+	/** Its label moves beside one that would be hidden. */
+	aside?: boolean;
 }
 
 export interface ChartProps {
@@ -113,20 +116,36 @@ function bands(props: ChartProps): uPlot.Band[] {
 	}));
 }
 
-function edges(line: Line, sign: number): (number | null)[] {
-	return line.values.map((value, i) => (value === null ? null : Math.max(0, value + sign * 2 * (line.errors![i] ?? 0))));
+function edges(line: Line, sign: number): (number | null | undefined)[] {
+	return line.values.map((value, i) => (value == null ? value : Math.max(0, value + sign * 2 * (line.errors![i] ?? 0))));
 }
 
 /** Labels are above the plot, where they hide no curve. */
+function drawLabel(plot: uPlot, mark: Mark, x: number, last: { from: number; to: number }): void {
+	const { ctx, bbox } = plot;
+	const ratio = devicePixelRatio;
+	const wide = ctx.measureText(mark.label).width;
+	const right = bbox.left + bbox.width - Math.max(60 * ratio, wide);
+	const beside = x > right ? x - wide - 4 * ratio : x + 4 * ratio;
+	const left = mark.aside && beside < last.to && beside + wide > last.from ? last.from - wide - 8 * ratio : beside;
+	ctx.fillStyle = colourOf('panel');
+	ctx.fillRect(left - 2 * ratio, bbox.top - 14 * ratio, wide + 4 * ratio, 13 * ratio);
+	ctx.fillStyle = colourOf(mark.colour);
+	ctx.fillText(mark.label, left, bbox.top - 4 * ratio);
+	Object.assign(last, { from: left, to: left + wide });
+}
+
 function drawMarks(plot: uPlot, marks: readonly Mark[]): void {
 	const { ctx, bbox } = plot;
 	const ratio = devicePixelRatio;
+	const last = { from: Infinity, to: -Infinity };
 	ctx.save();
 	ctx.font = `${11 * ratio}px system-ui, sans-serif`;
 	ctx.textAlign = 'left';
-	for (const mark of marks) {
-		const x = Math.round(plot.valToPos(mark.at, 'x', true)) + 0.5;
-		if (x < bbox.left || x > bbox.left + bbox.width) continue;
+	const placed = marks
+		.map((mark) => ({ mark, x: Math.round(plot.valToPos(mark.at, 'x', true)) + 0.5 }))
+		.filter(({ x }) => x >= bbox.left && x <= bbox.left + bbox.width);
+	for (const { mark, x } of placed) {
 		ctx.strokeStyle = colourOf(mark.colour);
 		ctx.globalAlpha = mark.tall ? 1 : 0.45;
 		ctx.lineWidth = ratio;
@@ -135,15 +154,9 @@ function drawMarks(plot: uPlot, marks: readonly Mark[]): void {
 		ctx.moveTo(x, mark.tall ? bbox.top - 12 * ratio : bbox.top + bbox.height - 4 * ratio);
 		ctx.lineTo(x, bbox.top + bbox.height);
 		ctx.stroke();
-		if (mark.tall) {
-			const wide = ctx.measureText(mark.label).width;
-			const left = x > bbox.left + bbox.width - 60 * ratio ? x - wide - 4 * ratio : x + 4 * ratio;
-			ctx.fillStyle = colourOf('panel');
-			ctx.fillRect(left - 2 * ratio, bbox.top - 14 * ratio, wide + 4 * ratio, 13 * ratio);
-			ctx.fillStyle = colourOf(mark.colour);
-			ctx.fillText(mark.label, left, bbox.top - 4 * ratio);
-		}
 	}
+	ctx.globalAlpha = 1;
+	for (const { mark, x } of placed) if (mark.tall) drawLabel(plot, mark, x, last);
 	ctx.restore();
 }
 

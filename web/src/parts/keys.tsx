@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { switchPause } from '../model/live';
-import { go, set, value, VIEW_NAMES, type ViewName } from '../model/state';
+import { costOf, go, set, value, VIEW_NAMES, type ViewName } from '../model/state';
 import { switchTheme } from '../model/theme';
 import { QUESTIONS } from '../model/words';
 import { copyCommand } from './copy';
@@ -40,7 +40,7 @@ function nextQuestion(step: number): void {
 	const plain = QUESTIONS.filter((q) => q.name !== 'live' && q.name !== 'grown');
 	const from = plain.indexOf(QUESTIONS[at]!);
 	const next = plain[(from + step + plain.length) % plain.length]!;
-	set({ cost: next.name === 'peak' ? null : next.name, at: null, minus: null });
+	set({ cost: costOf(next.name), at: null, minus: null });
 }
 
 function typing(target: EventTarget | null): boolean {

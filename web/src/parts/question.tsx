@@ -4,7 +4,7 @@ import { isLive } from '../model/live';
 import { sumQuestion } from '../model/query';
 import { UNSAVED_MOMENTS } from '../model/saved-sites';
 import { saved, useAnswer } from '../model/source';
-import { address, differing, endForPeak, peakUnknown, question, set, value } from '../model/state';
+import { address, costOf, differing, endForPeak, peakUnknown, question, set, value } from '../model/state';
 import type { Answered } from '../model/types';
 import { share } from '../model/units';
 import { Amount, amountText, errorOf, hintOf } from './amount';
@@ -17,7 +17,7 @@ const MOMENT_NAMES = new Set(['live', 'grown']);
 
 function choose(name: string, moments: readonly Moment[]): void {
 	if (!MOMENT_NAMES.has(name)) {
-		set({ cost: name === 'peak' ? null : name, at: null, minus: null });
+		set({ cost: costOf(name), at: null, minus: null });
 		return;
 	}
 	const kept = moments.filter((moment) => moment.kind === 'kept');

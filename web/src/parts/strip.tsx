@@ -5,7 +5,7 @@ import type { TargetedKeyboardEvent } from 'preact';
 import { isLive } from '../model/live';
 import { canonical, ask as askParams } from '../model/query';
 import { useAnswer } from '../model/source';
-import { set, value } from '../model/state';
+import { costOf, set, value } from '../model/state';
 import type { SnapshotsResult, TimelineResult } from '../model/types';
 import { eventsOf, findMoment, momentsOf, nearestMoment, type Event, type Moment } from '../model/moments';
 import { bytes } from '../model/units';
@@ -68,7 +68,7 @@ export function chooseRange(moments: readonly Moment[], from: number, to: number
 function onKey(event: TargetedKeyboardEvent<HTMLElement>, moments: readonly Moment[]): void {
 	const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
 	if (event.key === 'Escape') {
-		set({ cost: null, at: null, minus: null });
+		set({ cost: costOf('peak'), at: null, minus: null });
 		return;
 	}
 	if (!step || !moments.length) return;

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compare: two recordings side by side, and what changed most. Every other view can compare too, with the switch beside the filters.
+// Compare: what changed between two recordings, over time, by function, in numbers and by stack; of more recordings, their spread. Every
+// other view can compare too, with the switch beside the filters.
 import { useEffect, useMemo } from 'preact/hooks';
+import { Icicle } from '../flame/icicle';
+import { mostChanged } from '../model/changes';
 import { base } from '../model/frames';
 import { ask as askParams, canonical } from '../model/query';
 import { about, useAnswer } from '../model/source';
-import { go, note, question, set, state, value, type State } from '../model/state';
+import { address, costOf, go, note, question, set, state, value, type State } from '../model/state';
 import type { ChangesResult, Measure, StacksResult } from '../model/types';
 import { bytes, percent, relative, type Unit } from '../model/units';
 import { Amount, errorOf, hintOf } from '../parts/amount';
 import { asking } from '../parts/copy';
+import { Overlaid } from '../parts/overlaid';
 import { onRowKey } from '../parts/row-keys';
 import { changedColumns, type SiteRow } from '../parts/site-columns';
 import { Stack } from '../parts/stack';
 import { Answered, Empty, Failed, Loading, NoRows } from '../parts/states';
 import { sortRows, Table } from '../parts/table';
+import { hasTrend, Trend } from '../parts/trend';
+
+/** Deep stacks are hundreds of bytes each, and the first ones are what matters. */
+const STACKS = '100';
 
 interface Asked {
 	cost: string;
@@ -80,7 +88,7 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 								<button
 									type="button"
 									class="link"
-									onClick={() => set({ cost: asked.cost === 'peak' ? null : asked.cost, unit: asked.unit ?? null, at: null, minus: null })}
+									onClick={() => set({ cost: costOf(asked.cost), unit: asked.unit ?? null, at: null, minus: null })}
 								>
 									{asked.words ?? row.measure}
 								</button>
@@ -109,10 +117,11 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 	);
 }
 
-/** "Peak +2.7 MiB, 98.0 % of it in T::grow (t.cc:9)." */
-function changeWords(what: string, measure: Measure | undefined, owner: string | null, part: number): string {
+/** "Peak +2.7 MiB, 98.0 % of it in T::grow (t.cc:9): called as often, asks for 2.0 times as much each time." */
+function changeWords(what: string, measure: Measure | undefined, owner: string | null, part: number, how: string | null): string {
 	if (!measure || measure.change === 0) return `${what} unchanged. `;
-	const of = owner ? `, ${percent(Math.min(Math.abs(part), Math.abs(measure.change)), Math.abs(measure.change))} of it in ${owner}` : '';
+	const does = how ? `${how.startsWith('which') ? ',' : ':'} ${how}` : '';
+	const of = owner ? `, ${percent(Math.min(Math.abs(part), Math.abs(measure.change)), Math.abs(measure.change))} of it in ${owner}${does}` : '';
 	const chance = measure.within_spread ? ', within the spread of the runs' : measure.within_noise ? ', within the noise of sampling' : '';
 	return `${what} ${measure.change > 0 ? '+' : '−'}${bytes(Math.abs(measure.change))}${chance || of}. `;
 }
@@ -124,15 +133,15 @@ function ChangeVerdict({ data }: { data: ChangesResult }) {
 	const rises = ['peak', 'leaked'].map((name) => measure(name)).filter((row) => row && row.change > 0 && !row.within_spread && !row.within_noise);
 	return (
 		<p class={`verdict ${rises.length ? 'unclear' : 'freed'}`}>
-			{changeWords('Peak', measure('peak'), verdict.peak_owner, verdict.peak_owner_change)}
-			{changeWords('Not freed', measure('leaked'), verdict.not_freed_owner, verdict.not_freed_owner_change)}
+			{changeWords('Peak', measure('peak'), verdict.peak_owner, verdict.peak_owner_change, verdict.peak_owner_how)}
+			{changeWords('Not freed', measure('leaked'), verdict.not_freed_owner, verdict.not_freed_owner_change, verdict.not_freed_owner_how)}
 		</p>
 	);
 }
 
 function Stacks() {
 	const asked = question.value;
-	const answer = useAnswer<StacksResult>(canonical('sites', askParams(compared(state.value), 'sites', [['limit', '300']])));
+	const answer = useAnswer<StacksResult>(canonical('sites', askParams(compared(state.value), 'sites', [['limit', STACKS]])));
 	const data = answer.data;
 	const rows = useMemo(
 		() =>
@@ -192,13 +201,75 @@ function Stacks() {
 	);
 }
 
+function ByFunction() {
+	const open = { compare: '1' };
+	const { label, unit } = question.value;
+	return (
+		<section class="panel" aria-labelledby="by-function-title">
+			<h2 id="by-function-title">
+				<button type="button" class="link" onClick={() => go('flame', open)}>
+					The change by function
+				</button>{' '}
+				<span class="soft">{label.toLowerCase()}; as wide as the larger of before and after</span>
+			</h2>
+			<Icicle scope={compared(state.value)} open={open} label={`Call tree of the change: ${label.toLowerCase()}`} unit={unit} />
+		</section>
+	);
+}
+
+function Alone() {
+	const all = about.value!;
+	return (
+		<>
+			{hasTrend() && <Trend />}
+			<Empty title={hasTrend() ? 'No older recording' : 'One recording alone'}>
+				<p>To see what changed, name the older recording too:</p>
+				<code>heapgauge view {all.files.map((file) => base(file.path)).join(' ') || 'NEW.hg'} --against OLD.hg</code>
+			</Empty>
+		</>
+	);
+}
+
+function Comparison({ data }: { data: ChangesResult }) {
+	const file = about.value!.files[Number(value('file') ?? 0)]?.name;
+	return (
+		<>
+			<p>
+				<b>{base(about.value!.before)}</b> <span class="soft">before,</span> <b>{file}</b>{' '}
+				<span class="soft">after. Stacks match by their functions and modules, not by addresses.</span>
+			</p>
+			<ChangeVerdict data={data} />
+			<Overlaid />
+			<ByFunction />
+			{hasTrend() && <Trend />}
+			<section class="panel changes-pane" aria-label="What changed">
+				<Changes changes={data.changes} />
+			</section>
+			<section class="panel changed-stacks" aria-labelledby="changed-stacks-title">
+				<div class="toolbar">
+					<h2 id="changed-stacks-title">Stacks that changed most: {question.value.label.toLowerCase()}</h2>
+					<span class="grow" />
+					<button type="button" onClick={() => go('sites', { compare: '1', by: 'function' })}>
+						By function
+					</button>
+				</div>
+				<Stacks />
+			</section>
+		</>
+	);
+}
+
 export function CompareView() {
 	const params = askParams(compared(state.value), 'summary');
 	const can = about.value?.compare ?? false;
 	const answer = useAnswer<ChangesResult>(can ? canonical('summary', params) : null);
+	const asked = address.value.values.cost !== undefined;
 	useEffect(() => {
 		if (can && value('compare') !== '1') note({ compare: '1' });
 	}, [can]);
+	useEffect(() => {
+		if (answer.data && !asked) note({ cost: mostChanged(answer.data.changes) });
+	}, [answer.data, asked]);
 	useEffect(() => {
 		asking.value = { view: 'sites', params: askParams(compared(state.value), 'sites') };
 	}, [state.value]);
@@ -208,42 +279,15 @@ export function CompareView() {
 				<Loading what="Loading the list of recordings" />
 			</div>
 		);
-	if (!can)
-		return (
-			<div class="view">
-				<Empty title="One recording alone">
-					<p>To see what changed, name the older recording too:</p>
-					<code>heapgauge view {base(about.value.files[0]?.path) || 'NEW.hg'} --against OLD.hg</code>
-				</Empty>
-			</div>
-		);
 	return (
-		<div class="view fixed compare">
-			<section class="changes-pane">
-				<p>
-					<b>{base(about.value.before)}</b> <span class="soft">before,</span> <b>{about.value.files[0]?.name}</b>{' '}
-					<span class="soft">after. Stacks match by their functions and modules, not by addresses.</span>
-				</p>
+		<div class="view start compare" tabIndex={0} role="region" aria-label="Compare">
+			{can ? (
 				<Answered answer={answer} what="Comparing">
-					{(data) => (
-						<>
-							<ChangeVerdict data={data} />
-							<Changes changes={data.changes} />
-						</>
-					)}
+					{(data) => (asked ? <Comparison data={data} /> : null)}
 				</Answered>
-			</section>
-			<div class="toolbar">
-				<h2>Stacks that changed most: {question.value.label.toLowerCase()}</h2>
-				<span class="grow" />
-				<button type="button" onClick={() => go('flame', { compare: '1' })}>
-					As flame graph
-				</button>
-				<button type="button" onClick={() => go('sites', { compare: '1', by: 'function' })}>
-					By function
-				</button>
-			</div>
-			<Stacks />
+			) : (
+				<Alone />
+			)}
 		</div>
 	);
 }

@@ -2,8 +2,9 @@
 // Flame graph of the call tree; widths show the selected number. From main down, or inverted from the allocating functions; or with one
 // function in the middle, its callers above and its callees below.
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { byLife, colouringOf, onlyMatches, type ColourBy, type Colouring, type LegendEntry } from '../flame/colours';
+import { byLife, colouringOf, onlyMatches, type ColourBy, type Colouring } from '../flame/colours';
 import { FlameCanvas, nodeName } from '../flame/canvas';
+import { Legend } from '../flame/legend';
 import { findMatches, matcherOf, matchNames } from '../flame/search';
 import { calleesOf, callersOf, outermost } from '../flame/pivot';
 import { ratios } from '../flame/match';
@@ -96,19 +97,6 @@ function Foot({ tree, names, node, rootLabel }: { tree: FlameTree; names: readon
 				</span>
 			)}
 		</div>
-	);
-}
-
-function Legend({ legend }: { legend: readonly LegendEntry[] }) {
-	return (
-		<ul class="legend" aria-label="Colours">
-			{legend.map((entry) => (
-				<li key={entry.label}>
-					<i class={entry.wide ? 'wide' : undefined} style={{ background: entry.colour }} />
-					{entry.label}
-				</li>
-			))}
-		</ul>
 	);
 }
 

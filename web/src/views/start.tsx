@@ -357,7 +357,7 @@ function PeakTree({ scope }: { scope: State }) {
 					The peak by function
 				</button>
 			</h2>
-			<Icicle scope={questioned(scope, 'peak')} open={open} />
+			<Icicle scope={questioned(scope, 'peak')} open={open} label="Call tree of the peak" />
 		</section>
 	);
 }
