@@ -504,7 +504,15 @@ export const RUN_VIEWS = {
       await page.setViewportSize({ width, height: 800 });
       await idle(page);
       wrong.push(...(await wrongs(page)));
-      wrong.push(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth));
+      /* Of the page, of the view, and of each part but the table that scrolls sideways. */
+      wrong.push(
+        await page.evaluate(() =>
+          Math.max(
+            document.documentElement.scrollWidth - innerWidth,
+            ...[...document.querySelectorAll(".compare, .compare > .panel:not(.changes-pane)")].map((part) => part.scrollWidth - part.clientWidth),
+          ),
+        ),
+      );
     }
     return { rows, dots, second: await plain(page, ".changes"), wrong };
   },

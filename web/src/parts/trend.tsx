@@ -70,24 +70,32 @@ function Dots({ total, runs, values, median }: { total: Total; runs: readonly Na
 	);
 }
 
+function Cell({ value, unit, class: more = '' }: { value: number; unit: Unit; class?: string }) {
+	return (
+		<td class={`number ${more}`} title={exact(value, unit)}>
+			{quantity(value, unit)}
+		</td>
+	);
+}
+
 function Spread({ total, runs, results }: { total: Total; runs: readonly Named[]; results: readonly ProcessesResult[] }) {
 	const values = results.map((result) => result.processes.reduce((sum, process) => sum + process[total.key], 0));
 	const newer = values.filter((_, i) => runs[i]!.file !== 'before');
 	const median = medianOf(newer);
 	const least = Math.min(...newer);
 	const most = Math.max(...newer);
-	const older = values.length > newer.length ? [values[0]!] : [];
+	const older = values.length > newer.length ? values[0] : undefined;
 	return (
 		<tr>
 			<td>{total.label}</td>
 			<td>
 				<Dots total={total} runs={runs} values={values} median={median} />
 			</td>
-			{[...older, least, median, most, most - least].map((value, i) => (
-				<td key={i} class={`number ${i === older.length + 3 ? 'spread' : ''}`} title={exact(value, total.unit)}>
-					{quantity(value, total.unit)}
-				</td>
-			))}
+			{older !== undefined && <Cell class="older" value={older} unit={total.unit} />}
+			<Cell value={least} unit={total.unit} />
+			<Cell value={median} unit={total.unit} />
+			<Cell value={most} unit={total.unit} />
+			<Cell class="spread" value={most - least} unit={total.unit} />
 		</tr>
 	);
 }
@@ -129,7 +137,7 @@ export function Trend() {
 						<tr>
 							<th>Measure</th>
 							<th>Each run</th>
-							{runs.length > newer.length && <th class="number">Before</th>}
+							{runs.length > newer.length && <th class="number older">Before</th>}
 							<th class="number">Minimum</th>
 							<th class="number">Median</th>
 							<th class="number">Maximum</th>
