@@ -415,9 +415,14 @@ static void a_container_sees_its_own_group_as_the_root(void **state)
 	put("/sys/fs/cgroup/memory.current", "1048576\n");
 	put("/proc/7/cgroup", "0::/docker/abc\n");
 	assert_int_equal(ask().limit_bytes, 30 * MIB);
-	put("/proc/7/cgroup", "0::/../other\n");
-	assert_int_equal(ask().limit_bytes, 30 * MIB);
 	put("/proc/7/cgroup", "0::/\n");
+	assert_int_equal(ask().limit_bytes, 30 * MIB);
+	/* Those of other containers are not ours: below a common parent, or seen from a namespace of ours. */
+	put("/proc/7/cgroup", "0::/docker/abcd\n");
+	assert_int_equal(ask().limit_bytes, 0);
+	put("/proc/7/cgroup", "0::/../other\n");
+	assert_int_equal(ask().limit_bytes, 0);
+	put("/proc/self/mountinfo", "30 1 0:26 /../other /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n");
 	assert_int_equal(ask().limit_bytes, 30 * MIB);
 }
 

@@ -10,9 +10,12 @@
  */
 #include "collect/kernel/cgroup.h"
 
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"
@@ -74,20 +77,25 @@ static void take_line(struct cgroups *cgroups, char *line)
 		take_mount(&cgroups->first, fields[4], fields[3]);
 }
 
-void cgroups_init(struct cgroups *cgroups, const char *prefix)
+static void read_mounts(struct cgroups *cgroups, const char *prefix, const char *process)
 {
 	AUTO_FREE char *path = NULL;
 	AUTO_FREE char *text = NULL;
 	char *rest, *line;
 
-	*cgroups = (struct cgroups){ .prefix = prefix };
-	if (asprintf(&path, "%s/proc/self/mountinfo", prefix) < 0) {
+	if (asprintf(&path, "%s/proc/%s/mountinfo", prefix, process) < 0) {
 		path = NULL;
 		return;
 	}
 	text = procfs_text(path);
 	for (rest = text; rest && (line = strsep(&rest, "\n")) != NULL;)
 		take_line(cgroups, line);
+}
+
+void cgroups_init(struct cgroups *cgroups, const char *prefix)
+{
+	*cgroups = (struct cgroups){ .prefix = prefix };
+	read_mounts(cgroups, prefix, "self");
 }
 
 void cgroups_release(struct cgroups *cgroups)
@@ -156,54 +164,99 @@ static struct cgroup_memory read_folder(const char *folder, const struct names *
 	return memory;
 }
 
-/* The group's folder, from its path and the part of the tree that is mounted. */
+/* The group's folder, from its path and the part of the tree that is mounted; NULL if it is not in that part, as the group of
+ * another container is not. */
 static char *folder_of(const char *prefix, const struct cgroup_mount *mount, const char *group)
 {
-	size_t root = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
+	size_t root = mount->root && strcmp(mount->root, "/") != 0 ? strlen(mount->root) : 0;
 	char *folder = NULL;
 
-	if (strncmp(group, mount->root, root) == 0 && (group[root] == '/' || group[root] == '\0'))
+	if (!mount->at || !mount->root)
+		return NULL;
+	if (strcmp(group, "/") == 0) /* a container sees its group as the root */
+		group = "";
+	else if (strncmp(group, mount->root, root) == 0 &&
+		 (group[root] == '/' || group[root] == '\0'))
 		group += root;
 	else
-		group = ""; /* outside of the mounted part: a container sees its group as the root */
+		return NULL;
 	if (strstr(group, "/.."))
-		group = "";
+		return NULL;
 	if (asprintf(&folder, "%s%s%s", prefix, mount->at, group) < 0)
 		return NULL;
 	return folder;
 }
 
-static struct cgroup_memory read_tree(const struct cgroups *cgroups,
-				      const struct cgroup_mount *mount, const char *group,
-				      const struct names *names)
+/* False if the group is not mounted here. */
+static bool read_tree(const struct cgroups *cgroups, const struct cgroup_mount *mount,
+		      const char *group, const struct names *names, struct cgroup_memory *ret)
 {
 	AUTO_FREE char *folder = folder_of(cgroups->prefix, mount, group);
-	size_t top = strlen(cgroups->prefix) + strlen(mount->at);
-	struct cgroup_memory tightest = { 0 };
+	size_t top = strlen(cgroups->prefix) + (mount->at ? strlen(mount->at) : 0);
 
-	while (folder) {
+	if (!folder)
+		return false;
+	for (;;) {
 		struct cgroup_memory memory = read_folder(folder, names);
 		char *slash = strrchr(folder, '/');
 
-		if (headroom_of(&memory) < headroom_of(&tightest))
-			tightest = memory;
+		if (headroom_of(&memory) < headroom_of(ret))
+			*ret = memory;
 		if (!slash || (size_t)(slash - folder) < top)
-			break;
+			return true;
 		*slash = '\0';
 	}
-	return tightest;
 }
 
-static struct cgroup_memory read_version(const struct cgroups *cgroups, const char *text,
-					 const struct cgroup_mount *mount, const char *controller,
-					 const struct names *names)
+/* If version 1 has the memory controller, version 2 does not. */
+static bool read_memory(const struct cgroups *cgroups, const char *groups,
+			struct cgroup_memory *ret)
 {
-	AUTO_FREE char *copy = strdup(text);
-	const char *group = find_group(copy, controller);
+	AUTO_FREE char *first = strdup(groups);
+	AUTO_FREE char *second = strdup(groups);
+	const char *group = find_group(first, "memory");
 
-	if (!group || !mount->at || !mount->root)
-		return (struct cgroup_memory){ 0 };
-	return read_tree(cgroups, mount, group, names);
+	if (group)
+		return read_tree(cgroups, &cgroups->first, group, &first_names, ret);
+	group = find_group(second, NULL);
+	return group && read_tree(cgroups, &cgroups->second, group, &second_names, ret);
+}
+
+/* Replaces the mount point by a path that leads to the same folder whatever the process does to its mounts. The process is
+ * untrusted: only a control group's file system is taken. */
+static int pin_mount(struct cgroup_mount *mount, const char *root)
+{
+	AUTO_FREE char *path = NULL;
+	struct statfs fs;
+	int fd;
+
+	if (!mount->at || asprintf(&path, "%s%s", root, mount->at) < 0) {
+		path = NULL;
+		return -1;
+	}
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	free(mount->at);
+	mount->at = NULL;
+	if (fd >= 0 && fstatfs(fd, &fs) == 0 &&
+	    (fs.f_type == CGROUP_SUPER_MAGIC || fs.f_type == CGROUP2_SUPER_MAGIC) &&
+	    asprintf(&mount->at, "/proc/self/fd/%d", fd) < 0)
+		mount->at = NULL;
+	return fd;
+}
+
+/* By the mounts of the process: a container has its own group mounted. */
+static void read_in_container(pid_t pid, const char *groups, struct cgroup_memory *ret)
+{
+	struct cgroups its = { .prefix = "" };
+	char number[16];
+
+	snprintf(number, sizeof number, "%d", (int)pid);
+	read_mounts(&its, "", number);
+	AUTO_CLOSE int first = pin_mount(&its.first, procfs_path(pid, "root").text);
+	AUTO_CLOSE int second = pin_mount(&its.second, procfs_path(pid, "root").text);
+
+	read_memory(&its, groups, ret);
+	cgroups_release(&its);
 }
 
 struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid)
@@ -217,12 +270,8 @@ struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid)
 		return memory;
 	}
 	text = procfs_text(path);
-	if (!text)
-		return memory;
-	memory = read_version(cgroups, text, &cgroups->first, "memory", &first_names);
-	/* If version 1 has the memory controller, version 2 does not. */
-	if (memory.limit_bytes == 0)
-		memory = read_version(cgroups, text, &cgroups->second, NULL, &second_names);
+	if (text && !read_memory(cgroups, text, &memory) && !cgroups->prefix[0])
+		read_in_container(pid, text, &memory);
 	return memory;
 }
 
@@ -264,8 +313,7 @@ static struct pressure read_pressure(const char *path)
 struct pressure cgroups_pressure_in(const struct cgroups *cgroups, const char *group)
 {
 	const struct cgroup_mount *mount = &cgroups->second;
-	AUTO_FREE char *folder =
-		mount->at && mount->root ? folder_of(cgroups->prefix, mount, group) : NULL;
+	AUTO_FREE char *folder = folder_of(cgroups->prefix, mount, group);
 	AUTO_FREE char *path = folder ? path_join(folder, "memory.pressure") : NULL;
 	struct pressure pressure = path ? read_pressure(path) : (struct pressure){ 0 };
 
@@ -299,9 +347,7 @@ uint64_t cgroups_oom_kills(const struct cgroups *cgroups, const char *group)
 	uint64_t kills = UINT64_MAX;
 
 	for (size_t i = 0; i < ARRAY_SIZE(mounts) && kills == UINT64_MAX; i++) {
-		AUTO_FREE char *folder = mounts[i]->at && mounts[i]->root
-						 ? folder_of(cgroups->prefix, mounts[i], group)
-						 : NULL;
+		AUTO_FREE char *folder = folder_of(cgroups->prefix, mounts[i], group);
 
 		if (folder)
 			kills = read_field(folder, names[i]->events, "\noom_kill ", UINT64_MAX);

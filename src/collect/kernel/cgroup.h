@@ -24,7 +24,7 @@ struct cgroup_memory {
 	uint64_t limit_bytes; /* 0 = none */
 	uint64_t usage_bytes; /* without file pages that the kernel can reclaim at once */
 };
-/* The tightest limit of the process' group and its ancestors; all zero if there is none. */
+/* The tightest limit of the process' group and those of its ancestors that can be seen; all zero if there is none. */
 struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid);
 
 /* The share of time in which some, or all, tasks stalled on memory, as averaged by the kernel, in hundredths of a percent. */
