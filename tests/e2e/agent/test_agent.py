@@ -84,6 +84,18 @@ def test_pprof_fetches_it_itself(agent, keeper, build, clean_env, folder):
         assert re.search(rf"{key}: Total .*\n.*: {value}$", tags, re.M), tags
 
 
+def test_without_names_a_store_can_look_them_up(heapgauge, keeper, build, clean_env, folder, scratch):
+    """Locations have addresses and no lines, and mappings have build-ids and do not say that functions are known."""
+    with running_agent(heapgauge, write_settings(scratch, agent={"names": "no"}), clean_env) as agent, keeping([keeper], preloaded(build, clean_env, folder)) as run:
+        agent.sees(run.target)
+        path = scratch / "served.pb.gz"
+        path.write_bytes(agent.get(f"/debug/pprof/heap?pid={run.target}")[1])
+    raw = output_of(tool("pprof", ""), "-raw", "-symbolize=none", path)
+    locations = raw.partition("Locations\n")[2].partition("Mappings\n")[0].splitlines()
+    assert len(locations) > 2 and all(re.fullmatch(r" +\d+: 0x[0-9a-f]+ M=\d+ *", line) for line in locations), raw
+    assert re.search(r"/keeper [0-9a-f]{40} *$", raw, re.M), raw
+
+
 def test_which_process(agent, keeper, build, clean_env, folder):
     env = preloaded(build, clean_env, folder)
     with keeping([keeper], env) as one, keeping([keeper], env) as two:
