@@ -126,12 +126,13 @@ def measure(args, count):
             settings = agents.write_settings(
                 scratch, interval=f"{args.interval}s", agent={"names": args.names, "state": scratch / "state", "max-processes": 20000}, pyroscope={"url": url}
             )
-            # A small parent: what exec replaces counts in the peak of a process.
-            agent = agents.Agent(args.build / "heapgauge", settings, os.environ, before=["sh", "-c", '"$@"; :', "sh"])
+            # A small parent: what exec replaces counts in the peak of a process. Two descriptors for each process.
+            agent = agents.Agent(args.build / "heapgauge", settings, os.environ, before=["sh", "-c", 'ulimit -n 100000; "$@"; :', "sh"])
             pid = children(agent.process.pid)[0]
             reader = children(pid)[0]
             first_s = wait_for_first(agent, count, args.limit)
             row |= {"first_s": first_s, "first_readings": agent.numbers()["agent_readings_total.ok"]}
+            row |= {"series": agent.get("/metrics")[1].count(b'pid="'), "series_left_out": agent.numbers()["agent_series_left_out"]}
             time.sleep(args.interval if args.minutes else 1)
             counts = [counted(agent, (pid, reader))]
             for _ in range(max(round(args.minutes * 60 / WINDOW_S), 1)):
