@@ -11,7 +11,8 @@ this machine. Simulated is what the programs do. The first readings are all due 
 After them the agent has an interval to settle, and then the minutes that are counted. Needs root, for a PID namespace.
 
 CPU seconds are those of the agent, its reader and the children of the reader, from /proc; beside them what the agent says of itself.
-Memory is the peak of the agent, of its reader and of the largest child together, counting shared pages in each.
+Memory is the peak of the agent, of its reader and of the largest process together, counting shared pages in each: at most that. The largest
+is the child that reads, or the agent once more where there are thousands.
 """
 
 import argparse
@@ -127,7 +128,7 @@ def measure(args, count):
                 scratch, interval=f"{args.interval}s", agent={"names": args.names, "state": scratch / "state", "max-processes": 20000}, pyroscope={"url": url}
             )
             # A small parent: what exec replaces counts in the peak of a process. Two descriptors for each process.
-            agent = agents.Agent(args.build / "heapgauge", settings, os.environ, before=["sh", "-c", 'ulimit -n 100000; "$@"; :', "sh"])
+            agent = agents.Agent(args.build / "heapgauge", settings, os.environ, before=["sh", "-c", 'ulimit -n 100000 2>/dev/null; "$@"; :', "sh"])
             pid = children(agent.process.pid)[0]
             reader = children(pid)[0]
             first_s = wait_for_first(agent, count, args.limit)
@@ -182,7 +183,7 @@ def plot(figures, folder):
     rows = [row for path in figures for row in json.loads(path.read_text())]
     counts = [row["processes"] for row in rows]
     (folder / "agent-cpu.svg").write_text(draw_lines("Agent: CPU of one core, one push a minute", "processes", "%", counts, [row["core_percent"] for row in rows]))
-    (folder / "agent-memory.svg").write_text(draw_lines("Agent: peak memory of agent, reader and largest child", "processes", "MB", counts, [memory_bytes(row) / 1e6 for row in rows]))
+    (folder / "agent-memory.svg").write_text(draw_lines("Agent: peak memory of agent, reader and child, at most", "processes", "MB", counts, [memory_bytes(row) / 1e6 for row in rows]))
     (folder / "agent-rate.svg").write_text(
         draw_lines("Agent: readings per second when all are due", "processes", "1/s", counts, [row["first_readings"] / row["first_s"] for row in rows])
     )
