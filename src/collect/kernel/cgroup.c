@@ -252,11 +252,13 @@ static void read_in_container(pid_t pid, const char *groups, struct cgroup_memor
 
 	snprintf(number, sizeof number, "%d", (int)pid);
 	read_mounts(&its, "", number);
-	AUTO_CLOSE int first = pin_mount(&its.first, procfs_path(pid, "root").text);
-	AUTO_CLOSE int second = pin_mount(&its.second, procfs_path(pid, "root").text);
+	int pins[] = { pin_mount(&its.first, procfs_path(pid, "root").text),
+		       pin_mount(&its.second, procfs_path(pid, "root").text) };
 
 	read_memory(&its, groups, ret);
 	cgroups_release(&its);
+	for (size_t i = 0; i < ARRAY_SIZE(pins); i++)
+		cleanup_close(&pins[i]);
 }
 
 struct cgroup_memory cgroups_memory(const struct cgroups *cgroups, pid_t pid)
