@@ -207,16 +207,19 @@ static struct agent_process *owner_of(const struct processes *processes, const s
 	return NULL;
 }
 
-void process_remove_file(const struct agent_process *process)
+int process_remove_file(const struct agent_process *process, struct error *error)
 {
 	AUTO_FREE char *path = process->leftover ? path_folder(process->leftover) : NULL;
 	AUTO_CLOSE int folder = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	const char *name = process->leftover ? path_base(process->leftover) : "";
 	struct stat file;
 
-	if (folder >= 0 && fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    is_of(process, &file))
-		unlinkat(folder, name, 0);
+	if (folder < 0 || fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !is_of(process, &file))
+		return 0; /* it is gone, or another one is there */
+	return unlinkat(folder, name, 0) == 0 || errno == ENOENT
+		       ? 0
+		       : error_errno(error, "cannot remove %s", process->leftover);
 }
 
 /* Others may write to the folder: no link is followed, and nothing is opened that is no file. */

@@ -74,7 +74,7 @@ struct agent_process *processes_find(const struct processes *processes, pid_t pi
 bool process_left_file(const struct agent_process *process);
 
 /* Removes the file that it left, if that is still the one that was read. */
-void process_remove_file(const struct agent_process *process);
+int process_remove_file(const struct agent_process *process, struct error *error);
 
 /* "4f1d2c3b5a697887_1000": of this process and no other, also after a restart of the agent. */
 struct process_key {

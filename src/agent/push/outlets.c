@@ -254,8 +254,7 @@ int outlets_keep(struct outlets *o, const struct agent_process *process, struct 
 	if (write_file(o, o->recordings, process, 1, recording, error) < 0)
 		return -1;
 	/* Its memory is needed; what it had is in the recording. */
-	process_remove_file(process);
-	return 0;
+	return process_remove_file(process, error);
 }
 
 /* ---- symbols ---- */
