@@ -206,18 +206,13 @@ static uint64_t stack_index(struct writer *w, const struct entry *e)
 /* The labels that the program set with hg_label, by their keys. */
 static void put_labels(struct writer *w, struct buffer *b, const struct entry *e)
 {
-	const char *labels[PROFILE_LABELS_MAX];
-	size_t count = profile_tag_label_list(e->process, e->site->tag, labels);
+	AUTO(arena_release) struct arena arena = ARENA_INIT;
+	struct export_label labels[PROFILE_LABELS_MAX];
+	ptrdiff_t count = entry_labels(e, &arena, labels);
 
-	for (size_t i = 0; i < count; i++) {
-		AUTO(arena_release) struct arena arena = ARENA_INIT;
-		size_t length = strcspn(labels[i], "=");
-		const char *key = arena_string(&arena, span_of(labels[i], length));
-
-		w->failed |= !key;
-		if (key && *key)
-			protobuf_element(b, attribute_index(w, key, labels[i] + length + 1));
-	}
+	w->failed |= count < 0;
+	for (ptrdiff_t i = 0; i < count; i++)
+		protobuf_element(b, attribute_index(w, labels[i].key, labels[i].value));
 }
 
 static void put_sample_attributes(struct writer *w, struct buffer *b, const struct entry *e)

@@ -82,18 +82,13 @@ static void put_label(struct writer *w, const char *key, const char *word, uint6
 /* The labels that the program set with hg_label, by their keys. */
 static void put_labels(struct writer *w, const struct entry *e)
 {
-	const char *labels[PROFILE_LABELS_MAX];
-	size_t count = profile_tag_label_list(e->process, e->site->tag, labels);
+	AUTO(arena_release) struct arena arena = ARENA_INIT;
+	struct export_label labels[PROFILE_LABELS_MAX];
+	ptrdiff_t count = entry_labels(e, &arena, labels);
 
-	for (size_t i = 0; i < count; i++) {
-		AUTO(arena_release) struct arena arena = ARENA_INIT;
-		size_t length = strcspn(labels[i], "=");
-		const char *key = arena_string(&arena, span_of(labels[i], length));
-
-		w->failed |= !key;
-		if (key && *key) /* Parca rejects an empty key */
-			put_label(w, key, labels[i] + length + (labels[i][length] == '='), 0);
-	}
+	w->failed |= count < 0;
+	for (ptrdiff_t i = 0; i < count; i++)
+		put_label(w, labels[i].key, labels[i].value, 0);
 }
 
 /* Tags as labels, for pprof -tagfocus, -tags and -tagroot. */

@@ -59,6 +59,27 @@ void stack_scratch_release(struct stack_scratch *scratch)
 	vector_release(&scratch->locations);
 }
 
+ptrdiff_t entry_labels(const struct entry *entry, struct arena *arena,
+		       struct export_label ret[PROFILE_LABELS_MAX])
+{
+	const char *labels[PROFILE_LABELS_MAX];
+	size_t count = profile_tag_label_list(entry->process, entry->site->tag, labels);
+	ptrdiff_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t length = strcspn(labels[i], "=");
+		const char *key = arena_string(arena, span_of(labels[i], length));
+
+		if (!key)
+			return -1;
+		if (*key)
+			ret[kept++] =
+				(struct export_label){ key, labels[i] + length +
+								    (labels[i][length] == '=') };
+	}
+	return kept;
+}
+
 size_t safe_step(const char *text, const char **ret)
 {
 	enum { SEQUENCE_MAX = 4 };

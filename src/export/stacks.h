@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "export/exporters.h"
+#include "model/tags.h"
 #include "util/buffer.h"
 #include "util/numbering.h"
 #include "util/vector.h"
@@ -30,6 +31,11 @@ struct stack_scratch {
 int entry_stack(const struct export_input *input, const struct entry *entry,
 		struct stack_scratch *scratch, struct location_chain *ret);
 void stack_scratch_release(struct stack_scratch *scratch);
+
+/* The labels that the program set with hg_label, without those whose key is empty, which Parca rejects. The texts of a recording
+ * may lack the "=": then the value is empty. Keys are in the arena. Returns their number, or -1 if out of memory. */
+ptrdiff_t entry_labels(const struct entry *entry, struct arena *arena,
+		       struct export_label ret[PROFILE_LABELS_MAX]);
 
 /*
  * Processes one step of a name, which may contain any bytes: returns the number of bytes consumed, and in *ret what
