@@ -158,9 +158,15 @@ static void a_return_type_hides_no_library(void **state)
 	assert_true(runtime_frame("<str as alloc::borrow::ToOwned>::to_owned"));
 	assert_true(runtime_frame("<T as alloc::string::ToString>::to_string"));
 	assert_true(runtime_frame("<&str as <std::ffi::os_str::OsString>::push::SpecPushTo>::f"));
+	assert_true(runtime_frame(
+		"<&dyn core::ops::function::Fn<(), Output = i32> + core::panic::unwind_safe::UnwindSafe "
+		"as core::ops::function::FnOnce<()>>::call_once"));
+	assert_true(runtime_frame(
+		"<&mut core::str::iter::Chars as core::iter::traits::iterator::Iterator>::next"));
 	assert_false(runtime_frame("std::string make_name(int)"));
 	assert_false(runtime_frame("std::vector<int> mine::collect()"));
 	assert_false(runtime_frame("<app::Blob as core::clone::Clone>::clone"));
+	assert_false(runtime_frame("<&mut app::Blob as core::fmt::Write>::write_str"));
 }
 
 /* N20: lists are headed by who asked for memory, not by what handed it out. */

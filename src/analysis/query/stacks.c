@@ -45,7 +45,25 @@ static bool begins_with_any(const char *text, const char *const *beginnings, siz
 	return false;
 }
 
-/* "<str as alloc::borrow::ToOwned>::to_owned", "<str>::repeat", "<[T]>::to_vec": library methods of types without a path. */
+static bool is_in_rust_library(const char *path)
+{
+	static const char *const crates[] = { "alloc::", "core::", "std::" };
+
+	return begins_with_any(path, crates, ARRAY_SIZE(crates));
+}
+
+/* Returns the type that "&dyn core::ops::function::Fn" and "&mut core::str::iter::Chars" point to. */
+static const char *skip_reference(const char *type)
+{
+	if (*type == '&')
+		type++;
+	while (strncmp(type, "mut ", 4) == 0 || strncmp(type, "dyn ", 4) == 0)
+		type += 4;
+	return type;
+}
+
+/* "<str as alloc::borrow::ToOwned>::to_owned", "<str>::repeat", "<[T]>::to_vec": library methods of types without a path, and
+ * "<&dyn core::ops::function::Fn<()> as core::ops::function::FnOnce<()>>::call_once": of references to the library's own. */
 static bool is_builtin_method(const char *name)
 {
 	const char *as = name[0] == '<' ? strstr(name, " as ") : NULL;
@@ -56,13 +74,12 @@ static bool is_builtin_method(const char *name)
 		/* "<module>" and "<lambda>" are functions of Python. */
 		return name[1] == '[' || (name[type] == '>' && name[type + 1] == ':');
 	}
-	if (!as || memchr(name, ':', (size_t)(as - name)))
+	if (!as || (memchr(name, ':', (size_t)(as - name)) &&
+		    !is_in_rust_library(skip_reference(name + 1))))
 		return false;
 	as += strlen(" as ");
 	/* A trait inside of a method: "<std::ffi::OsString>::push::SpecPushTo". */
-	as += strspn(as, "<");
-	return strncmp(as, "alloc::", 7) == 0 || strncmp(as, "core::", 6) == 0 ||
-	       strncmp(as, "std::", 5) == 0;
+	return is_in_rust_library(as + strspn(as, "<"));
 }
 
 /* "<heapgauge::alloc::Alloc as core::alloc::global::GlobalAlloc>::alloc": any global allocator. */
