@@ -172,7 +172,7 @@ static bool search(long pid, uintptr_t address, struct known *ret)
 	return false;
 }
 
-static bool find_in_list(uintptr_t address, struct libc_found *ret)
+COLD static bool find_in_list(uintptr_t address, struct libc_found *ret)
 {
 	long pid = sys_getpid();
 	struct known object;
