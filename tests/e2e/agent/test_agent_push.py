@@ -18,6 +18,7 @@ from agents import Agent, running_agent, write_settings
 from alone import folder_on_tmpfs, preloaded
 from compiled import WAIT_SECONDS, compile_c, wait_for
 from exports import output_of, tool
+from pyroscope import pyroscope_program, pyroscope_server  # noqa: F401 (fixtures)
 from running import again, compile_keeper, keeping
 from test_post_mortem import greedy, memory_cgroup  # noqa: F401 (fixtures)
 
@@ -196,7 +197,8 @@ def test_more_stacks_than_the_store_takes(heapgauge, build, clean_env, folder, s
     program = compile_c(scratch, "many", MANY)
     with running_agent(heapgauge, settings_for(scratch, server, folder), clean_env) as agent:
         with keeping([program], preloaded(build, clean_env, folder)) as run:
-            profile = wait_for(lambda: of(server, run.target), "its profile")[0]
+            # The first one may have been taken while the program was still allocating.
+            profile = wait_for(lambda: [found for found in of(server, run.target) if found["totals"]["inuse_objects"] >= 46656], "a whole profile")[0]
             assert agent.numbers()["agent_folded_stacks_total"] > 20_000
     assert profile["samples"] <= 16_000
     assert profile["totals"]["inuse_objects"] >= 46656 and profile["totals"]["inuse_space"] >= 46655 * 100 + 50_000_000

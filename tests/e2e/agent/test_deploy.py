@@ -16,6 +16,7 @@ from agents import ROOT, running_agent, write_settings
 from alone import file_of, folder_on_tmpfs, preloaded
 from compiled import WAIT_SECONDS, wait_for
 from exports import output_of, tool
+from pyroscope import pyroscope_program, pyroscope_server  # noqa: F401 (fixtures)
 from running import compile_keeper, keeping
 
 SOURCES = pathlib.Path(__file__).resolve().parents[3]

@@ -15,6 +15,7 @@ import pytest
 from compiled import WAIT_SECONDS, wait_for
 from exports import output_of, tool
 from profiles import TYPES, made_profile
+from pyroscope import pyroscope_program, pyroscope_server  # noqa: F401 (fixtures)
 
 
 @pytest.fixture
@@ -282,12 +283,20 @@ def test_a_kill_after_delivery_sends_again_with_the_same_id(pyroscope_server, pu
 
 def test_killed_at_random_moments_no_item_is_lost(pyroscope_server, push, tmp_path):
     server, queued = pyroscope_server(rate=0), set()
+
+    def in_queue():
+        # SEQUENCE-KEY-SERIAL-TIME.item, or the same without the first while it is pending.
+        return {int(path.name.split("-")[-2], 16) for path in (tmp_path / "queue").glob("*.[ip]*")}
+
+    server.fault(delay_ms=50)  # a fast machine would have sent everything before it is killed
     for i in range(12):
         with push.begin(server, count=20, first=1 + 20 * i) as process:
-            threading.Event().wait(random.uniform(0.005, 0.4))
+            if i % 2:
+                wait_for(in_queue, "something is queued")
+            threading.Event().wait(random.uniform(0, 0.05 if i % 2 else 0.4))
             process.kill()
-        # SEQUENCE-KEY-SERIAL-TIME.item, or the same without the first while it is pending.
-        queued |= {int(path.name.split("-")[-2], 16) for path in (tmp_path / "queue").glob("*.[ip]*")}
+        queued |= in_queue()
+    server.no_fault()
     assert push(server)["queued"] == 0
     delivered = serials(server.accepted())
     assert queued and queued <= set(delivered) and not server.refused()
