@@ -391,7 +391,7 @@ def remember(i):
 for i in range(250_000):
     remember(i)
     if i % 2500 == 0:
-        time.sleep(0.015)
+        time.sleep(0.035)
 """
 
 
