@@ -88,8 +88,7 @@ int error_errno(struct error *err, const char *format, ...)
 
 	va_start(args, format);
 	if (err)
-		tell(err, strerrordesc_np(saved) ? strerrordesc_np(saved) : "unknown error", format,
-		     args);
+		tell(err, strerror(saved), format, args);
 	va_end(args);
 	errno = saved;
 	return -1;

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "older_glibc.h"
+
 static char *words[] = { "shown", "word", NULL };
 static const char *path, *name;
 

@@ -24,6 +24,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "older_glibc.h"
+
 #ifdef __clang__
 #define NOINLINE __attribute__((noinline))
 #else

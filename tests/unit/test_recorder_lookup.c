@@ -52,6 +52,9 @@ static void next_is_what_dlsym_finds_behind_us(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		void *found = lookup_next(names[i]), *wanted = dlsym(RTLD_NEXT, names[i]);
 
+		/* Before glibc 2.36 it finds the oldest version of some functions (bug 14932). */
+		if (!__GLIBC_PREREQ(2, 36) && found != wanted && wanted != NULL)
+			wanted = dlsym(RTLD_DEFAULT, names[i]);
 		if (found != wanted)
 			fail_msg("%s is %p, dlsym says %p", names[i], found, wanted);
 	}

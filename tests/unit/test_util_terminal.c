@@ -1,4 +1,4 @@
-/* links: util base */
+/* links: util base -lutil */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/terminal.h"
 

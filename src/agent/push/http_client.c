@@ -233,12 +233,16 @@ static void set_transfer(CURL *h, const struct http_client_options *o, struct sp
 			 struct request *r)
 {
 	SET(CURLOPT_URL, o->url);
+#if LIBCURL_VERSION_NUM >= 0x075500
 	TRY(CURLOPT_PROTOCOLS_STR, "http,https"); /* check_url ensures it too */
+#endif
 	SET(CURLOPT_FOLLOWLOCATION, 0L);
 	SET(CURLOPT_PROXY, o->proxy ? o->proxy : "");
 	SET(CURLOPT_NOPROXY, "");
 	SET(CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
 	TRY(CURLOPT_QUICK_EXIT, 1L); /* does not wait for a name server when stopped */
+#endif
 	SET(CURLOPT_USERAGENT, "heapgauge");
 	SET(CURLOPT_CONNECTTIMEOUT_MS,
 	    (long)(o->connect_timeout_ms ? o->connect_timeout_ms : CONNECT_MS));

@@ -7,10 +7,10 @@
  */
 #include "analysis/result/build.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/result/signal_names.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "util/files.h"
@@ -410,7 +410,7 @@ const char *command_short(struct arena *arena, const char *command)
 const char *process_end_text(struct arena *arena, const struct profile_process *p)
 {
 	const char *signal = p->end == PROFILE_SIGNALLED || p->end == PROFILE_KILLED
-				     ? sigabbrev_np((int)p->exit_code)
+				     ? signal_name(p->exit_code)
 				     : NULL;
 
 	switch (p->end) {

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "analysis/result/signal_names.h"
 #include "base/compiler.h"
 
 #define U64(field) FROM_U64, offsetof(struct profile_process, field), VARIANCE_NONE
@@ -135,7 +136,7 @@ static const char *end_short(struct arena *arena, const struct profile_process *
 	if (p->end == PROFILE_EXITED)
 		return arena_printf(arena, "exit %u", p->exit_code);
 	if (p->end == PROFILE_SIGNALLED || p->end == PROFILE_KILLED)
-		signal = sigabbrev_np((int)p->exit_code);
+		signal = signal_name(p->exit_code);
 	return signal ? arena_printf(arena, "SIG%s", signal) : profile_end_name(p->end);
 }
 

@@ -14,6 +14,10 @@
 #define LIBC_FILE "libc.so.6"
 #define LIBC_LOADER_FUNCTION "__tls_get_addr" /* defined by the loader itself */
 
+#if !__GLIBC_PREREQ(2, 34)
+int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags);
+#endif
+
 /* ---- the loaded objects ---- */
 
 struct libc_object {

@@ -11,12 +11,21 @@
 #include <elf.h>
 #include <sys/uio.h>
 
+#include "recorder/checks/check.h"
 #include "recorder/checks/verify.h"
 #include "recorder/libc/libc.h"
 #include "recorder/lookup.h"
 #include "recorder/sys.h"
 
-typedef int find_object_fn(void *pc, struct dl_find_object *result);
+/* struct dl_find_object, for headers that do not have it. */
+struct found_object {
+	unsigned long long flags;
+	void *start, *end;
+	struct link_map *map;
+	void *eh_frame;
+	unsigned long long reserved[7];
+};
+typedef int find_object_fn(void *pc, struct found_object *result);
 static find_object_fn *find_object;
 
 enum { KNOWN_MAX = 512, OBJECTS_MAX = 4 << 10, HEADERS_MAX = 32 };
@@ -66,7 +75,7 @@ static uint64_t find_headers(long pid, const struct link_map *entry, const Elf64
 static bool describe(long pid, const struct link_map *map, const struct link_map *entry,
 		     struct known *ret)
 {
-	const Elf64_Phdr *headers;
+	const Elf64_Phdr *headers = NULL;
 	uint64_t count = find_headers(pid, entry, &headers);
 	uintptr_t start = UINTPTR_MAX, end = 0;
 
@@ -174,10 +183,15 @@ static bool search(long pid, uintptr_t address, struct known *ret)
 
 COLD static bool find_in_list(uintptr_t address, struct libc_found *ret)
 {
+	/* The lock of the modules may be held. The kernel only copies: it waits for nobody. */
+	const struct lock *held = CHECKED ? check_lock_set_aside() : NULL;
 	long pid = sys_getpid();
 	struct known object;
+	bool is_found = recall(pid, address, &object) || search(pid, address, &object);
 
-	if (!recall(pid, address, &object) && !search(pid, address, &object))
+	if (CHECKED)
+		check_lock_put_back(held);
+	if (!is_found)
 		return false;
 	*ret = (struct libc_found){ (const struct libc_object *)object.map, object.start,
 				    object.end, object.unwind_header };
@@ -186,14 +200,13 @@ COLD static bool find_in_list(uintptr_t address, struct libc_found *ret)
 
 bool libc_find(uintptr_t address, struct libc_found *ret)
 {
-	struct dl_find_object found;
+	struct found_object found;
 
 	if (find_object == NULL)
 		return find_in_list(address, ret);
 	if (find_object((void *)address, &found) != 0)
 		return false;
-	*ret = (struct libc_found){ (const struct libc_object *)found.dlfo_link_map,
-				    (uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end,
-				    found.dlfo_eh_frame };
+	*ret = (struct libc_found){ (const struct libc_object *)found.map, (uintptr_t)found.start,
+				    (uintptr_t)found.end, found.eh_frame };
 	return true;
 }
