@@ -57,12 +57,14 @@ struct collect_options {
 	bool sets_mode;	   /* set `mode` while attached; done for a dormant process in any case */
 	const char *
 		output; /* NULL = heapgauge.PROGRAM.PID.hg, for a rank heapgauge.PROGRAM.rankN.PID.hg */
-	const char *recorder;	 /* path of libheapgauge.so, from recorder_find */
-	const char *version;	 /* of heapgauge */
-	char *own_code;		 /* the rule for own code; NULL = by the program's path */
-	uint32_t depth_limit;	 /* maximum number of frames; 1..LIVE_DEPTH_MAX */
-	bool python_domains;	 /* record the allocators of Python as pools */
-	bool python_tasks;	 /* label allocations with their asyncio task */
+	const char *recorder; /* path of libheapgauge.so, from recorder_find */
+	const char *version;  /* of heapgauge */
+	char *own_code;	      /* the rule for own code; NULL = by the program's path */
+	uint32_t depth_limit; /* maximum number of frames; 1..LIVE_DEPTH_MAX */
+	bool python_domains;  /* record the allocators of Python as pools */
+	bool python_tasks;    /* label allocations with their asyncio task */
+	const char *
+		otel_labels; /* keys of OpenTelemetry's thread context that label samples, separated by commas; NULL = none */
 	uint32_t cpu_millionths; /* share of its CPU time that sampling may use; 0 = unlimited */
 	uint64_t budget_bytes;	 /* 0 = the default of live_budget.h */
 	enum collect_children children;

@@ -53,6 +53,10 @@
 	  "Python interpreters that do not say which asyncio task runs: needs 3.14 or newer")                \
 	X(python_tasks,                                                                                      \
 	  "allocations without the label of their asyncio task: it could not be read")                       \
+	X(otel_no_context,                                                                                   \
+	  "OpenTelemetry labels were requested, but no sample found a thread context (otel_thread_ctx_v1)")  \
+	X(otel_unread,                                                                                       \
+	  "samples without OpenTelemetry labels: their context or the table of its keys was unreadable")     \
 	X(damaged_tables, "tables that claim more entries than they hold: the profile is damaged")
 
 enum health_counter {

@@ -73,9 +73,10 @@ static bool is_definition(const struct lookup_tables *tables, uint32_t i, const 
 	enum { OLD_VERSION = 0x8000 }; /* only for programs that request it */
 	const Elf64_Sym *symbol = &tables->symbols[i];
 
-	return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
-	       ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
-	       ELF64_ST_TYPE(symbol->st_info) != STT_TLS &&
+	bool is_tls = ELF64_ST_TYPE(symbol->st_info) == STT_TLS;
+
+	return symbol->st_shndx != SHN_UNDEF && (is_tls || symbol->st_value != 0) &&
+	       ELF64_ST_BIND(symbol->st_info) != STB_LOCAL && is_tls == tables->only_tls &&
 	       (tables->versions == NULL || !(tables->versions[i] & OLD_VERSION)) &&
 	       same(tables->names + symbol->st_name, name);
 }
@@ -131,6 +132,59 @@ const Elf64_Sym *lookup_in(const struct libc_object *map, const char *name)
 	struct lookup_tables tables;
 
 	return find_tables(map, &tables) ? find(&tables, name) : NULL;
+}
+
+const Elf64_Sym *lookup_tls_in(const struct libc_object *map, const char *name)
+{
+	struct lookup_tables tables;
+
+	if (!find_tables(map, &tables))
+		return NULL;
+	tables.only_tls = true;
+	return find(&tables, name);
+}
+
+bool lookup_relocations(const struct libc_object *map, struct lookup_relocations *ret)
+{
+	bool rela = true;
+
+	*ret = (struct lookup_relocations){ 0 };
+	for (const Elf64_Dyn *entry = libc_dynamic(map); entry != NULL && entry->d_tag != DT_NULL;
+	     entry++) {
+		const void *at = lookup_bucket(map, entry);
+
+		if (entry->d_tag == DT_SYMTAB)
+			ret->symbols = at;
+		else if (entry->d_tag == DT_STRTAB)
+			ret->names = at;
+		else if (entry->d_tag == DT_JMPREL)
+			ret->table[0].at = at;
+		else if (entry->d_tag == DT_PLTRELSZ)
+			ret->table[0].count = entry->d_un.d_val / sizeof(Elf64_Rela);
+		else if (entry->d_tag == DT_RELA)
+			ret->table[1].at = at;
+		else if (entry->d_tag == DT_RELASZ)
+			ret->table[1].count = entry->d_un.d_val / sizeof(Elf64_Rela);
+		else if (entry->d_tag == DT_PLTREL)
+			rela = entry->d_un.d_val == DT_RELA;
+	}
+	for (int k = 0; k < 2; k++) {
+		if (ret->table[k].at == NULL)
+			ret->table[k].count = 0;
+	}
+	return rela && ret->symbols != NULL && ret->names != NULL;
+}
+
+const char *lookup_relocation_name(const struct lookup_relocations *all,
+				   const Elf64_Rela *relocation)
+{
+	return all->names + all->symbols[ELF64_R_SYM(relocation->r_info)].st_name;
+}
+
+bool lookup_relocation_is(const struct lookup_relocations *all, const Elf64_Rela *relocation,
+			  const char *name)
+{
+	return same(lookup_relocation_name(all, relocation), name);
 }
 
 static const char *file_name(const char *path)

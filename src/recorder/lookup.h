@@ -27,6 +27,7 @@ struct lookup_tables {
 	const uint16_t *versions;  /* NULL: none */
 	const uint32_t *gnu_hash;  /* NULL: none */
 	const uint32_t *sysv_hash; /* NULL: none */
+	bool only_tls;		   /* find thread-local variables, and nothing else */
 };
 struct lookup_search {
 	const struct libc_object *map;
@@ -45,6 +46,26 @@ const Elf64_Sym *lookup_own(const char *name);
 
 /* An object's own definition of a name; NULL: none. */
 const Elf64_Sym *lookup_in(const struct libc_object *map, const char *name);
+
+/* The same of a thread-local variable, which the other searches skip. */
+const Elf64_Sym *lookup_tls_in(const struct libc_object *map, const char *name);
+
+/* What the loader has stored in an object for names that the object refers to. */
+struct lookup_relocations {
+	const Elf64_Sym *symbols;
+	const char *names;
+	struct {
+		const Elf64_Rela *at;
+		uint64_t count;
+	} table[2];
+};
+/* False: there are none, or none of this kind. */
+bool lookup_relocations(const struct libc_object *map, struct lookup_relocations *ret);
+/* "" if it is of no name. */
+const char *lookup_relocation_name(const struct lookup_relocations *all,
+				   const Elf64_Rela *relocation);
+bool lookup_relocation_is(const struct lookup_relocations *all, const Elf64_Rela *relocation,
+			  const char *name);
 
 /* True if the object was loaded at program start. */
 bool lookup_was_there_at_start(const struct libc_object *map);

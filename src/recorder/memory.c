@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include "format/live/live_budget.h"
 #include "recorder/hooks/hook.h"
@@ -326,4 +327,12 @@ void *memory_scratch(uint64_t bytes)
 	uint64_t at = memory_append(LIVE_SCRATCH, (bytes + 63) & ~63ull, 1);
 
 	return at == UINT64_MAX ? NULL : memory.region[LIVE_SCRATCH] + at;
+}
+
+bool memory_read_safely(uintptr_t from, void *to, size_t bytes)
+{
+	struct iovec here = { to, bytes }, there = { (void *)from, bytes };
+
+	return sys_may(SYS_READ) && sys_call6(SYS_process_vm_readv, memory.head->pid, (long)&here,
+					      1, (long)&there, 1, 0) == (long)bytes;
 }

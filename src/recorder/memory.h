@@ -162,4 +162,7 @@ static ALWAYS_INLINE uint64_t clock_ms(void)
 {
 	return __atomic_load_n(&memory.control->clock_ms, __ATOMIC_RELAXED);
 }
+
+/* Copies from memory of the program that may be unmapped, through the kernel. False: part of it is unreadable. */
+bool memory_read_safely(uintptr_t from, void *to, size_t bytes);
 #endif

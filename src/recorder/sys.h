@@ -82,10 +82,12 @@ enum {
 	SYS_WIPE_ON_FORK = 18,	 /* madvise, Linux 4.14 */
 	SYS_READ_QUIETLY = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 	SYS_MAKE_FILE = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-	SYS_MEMFD_FLAGS = 1 | 2, /* CLOEXEC, ALLOW_SEALING */
-	SYS_MEMFD_NOEXEC = 8,	 /* NOEXEC_SEAL, Linux 6.3 */
-	SYS_ADD_SEALS = 1033,	 /* fcntl */
-	SYS_SEALS = 1 | 2 | 4,	 /* SEAL, SHRINK, GROW */
+	SYS_MEMFD_FLAGS = 1 | 2,  /* CLOEXEC, ALLOW_SEALING */
+	SYS_MEMFD_NOEXEC = 8,	  /* NOEXEC_SEAL, Linux 6.3 */
+	SYS_ADD_SEALS = 1033,	  /* fcntl */
+	SYS_SEALS = 1 | 2 | 4,	  /* SEAL, SHRINK, GROW */
+	SYS_SET_VMA = 0x53564d41, /* prctl, Linux 5.17 */
+	SYS_SET_VMA_NAME = 0,
 };
 
 static inline long sys_mmap(void *at, size_t bytes, int protection, int flags, int fd, long offset)

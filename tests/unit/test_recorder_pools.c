@@ -29,6 +29,11 @@ void record_unknown_free(const void *block)
 	unknown_frees++;
 }
 
+uint32_t counters_of_pool_sample(struct slot *slot, const uintptr_t *frame, uint32_t name)
+{
+	return counters_of_pool(slot, frame, name, true);
+}
+
 uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack)
 {
 	(void)frame, (void)name, (void)stack;

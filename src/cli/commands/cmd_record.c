@@ -17,6 +17,7 @@
 #include "cli/options/options.h"
 #include "cli/options/own_option.h"
 #include "cli/options/presets.h"
+#include "cli/options/record_values.h"
 #include "cli/options/settings.h"
 #include "cli/summary.h"
 #include "cli/options/wrap_option.h"
@@ -36,6 +37,7 @@ enum {
 	OPT_RANKS,
 	OPT_MODE,
 	OPT_INTERVAL,
+	OPT_OTEL_LABELS,
 	OPT_START,
 	OPT_STACKS_FROM,
 	OPT_STACKS_TO,
@@ -110,6 +112,9 @@ static const struct option_row rows[] = {
 	[OPT_INTERVAL] = { "interval", 0, "SIZE",
 			   "sampling interval: average bytes between samples",
 			   .fallback = "512KiB" },
+	[OPT_OTEL_LABELS] = { "otel-labels", 0, "KEYS",
+			      "label samples with these attributes of OpenTelemetry's thread context, such as "
+			      "http.route,tenant; requires --mode sample" },
 	[OPT_START] = { "start", 0, "WHEN",
 			"start recording at once, or wait for hg_start() or hg_mode()",
 			.choices = WORDS(start_names), .fallback = "now" },
@@ -270,30 +275,6 @@ static void say(void *context, bool problem, const char *sentence)
 	cli_error("%s", sentence);
 }
 
-/* A budget is an amount of memory or a percentage of CPU time. */
-static int take_budget(struct collect_options *collect, const char *value, struct error *error)
-{
-	uint64_t bytes;
-	char *end;
-	double percent = strtod(value, &end);
-
-	if (end != value && strcmp(end, "%") == 0) {
-		if (!(percent > 0 && percent <= 100))
-			return error_set(error,
-					 "--budget takes more than 0%% and at most 100%%, not %s",
-					 value);
-		collect->cpu_millionths = (uint32_t)(percent * 1e4) + 1;
-		return 0;
-	}
-	if (!units_parse_bytes(value, &bytes) || bytes == 0)
-		return error_set(
-			error,
-			"--budget takes a size such as 64MiB, or a share such as 0.5%%, not %s",
-			value);
-	collect->budget_bytes = bytes;
-	return 0;
-}
-
 static int take_size(int option, const char *value, const char *example, uint64_t *ret,
 		     struct error *error)
 {
@@ -397,7 +378,7 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 		collect->depth_limit = (uint32_t)number;
 		break;
 	case OPT_BUDGET:
-		return take_budget(collect, value, error);
+		return record_take_budget(collect, value, error);
 	case OPT_PID:
 		return options_pid("pid", value, &collect->pid, error);
 	case OPT_WRAP:
@@ -408,6 +389,8 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 		collect->python_domains = strcmp(value, "domains") == 0;
 		arguments->python_malloc = strcmp(value, "malloc") == 0;
 		break;
+	case OPT_OTEL_LABELS:
+		return record_take_otel_labels(collect, value, error);
 	case OPT_PYTHON_TASKS:
 		collect->python_tasks = true;
 		break;
@@ -488,6 +471,8 @@ static int check_pid(const struct arguments *arguments, struct error *error)
 		{ OPT_PYTHON, "it is fixed when the process starts: set HEAPGAUGE_PYTHON there" },
 		{ OPT_PYTHON_TASKS,
 		  "it is fixed when the process starts: set HEAPGAUGE_PYTHON_TASKS=1 there" },
+		{ OPT_OTEL_LABELS,
+		  "it is fixed when the process starts: set HEAPGAUGE_OTEL_LABELS there" },
 		{ OPT_DEPTH, "it is fixed when the process starts: set HEAPGAUGE_DEPTH there" },
 		{ OPT_BUDGET, "it is fixed when the process starts: set HEAPGAUGE_BUDGET there" },
 	};
@@ -521,6 +506,10 @@ static int check(const struct arguments *arguments, struct error *error)
 		return error_set(error,
 				 "--python-tasks needs a stack for every block: record without "
 				 "--stacks-from and --stacks-to");
+	if (is_typed(arguments, OPT_OTEL_LABELS) && arguments->collect.mode != LIVE_MODE_SAMPLE)
+		return error_set(
+			error,
+			"--otel-labels requires --mode sample: only samples get these labels");
 	if (is_typed(arguments, OPT_WRITE_LIMIT) && !triggers_write(&arguments->collect.triggers))
 		return error_set(error, "--write-limit requires --write-on CONDITION");
 	return arguments->collect.pid ? check_pid(arguments, error) : 0;

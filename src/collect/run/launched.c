@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -256,6 +257,10 @@ static void fill_settings(struct collector *c)
 	snprintf(s->collector, sizeof s->collector, "%s", c->listener.name);
 	snprintf(s->folder, sizeof s->folder, "%s", c->listener.folder);
 	ranks_write(&options->ranks, s->ranks, sizeof s->ranks);
+	snprintf(s->otel_labels, sizeof s->otel_labels, "%s",
+		 options->otel_labels ? options->otel_labels : "");
+	for (char *at = s->otel_labels; (at = strchr(at, ',')) != NULL;)
+		*at = ';';
 	snprintf(s->wraps, sizeof s->wraps, "%s", options->wraps ? options->wraps : "");
 }
 

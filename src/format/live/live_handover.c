@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings and tickets as text: hexadecimal numbers, each followed by a comma, then socket, folder, ranks and the wrapped
+ * Settings and tickets as text: hexadecimal numbers, each followed by a comma, then socket, folder, ranks, OpenTelemetry keys and the wrapped
  * functions, which may contain commas and so come last.
  *
  * Compiled into the recorder too: no libc, no allocation. Pure functions, any thread.
@@ -93,6 +93,7 @@ void live_settings_write(char to[static LIVE_SETTINGS_TEXT + 1],
 	to = write_text(to, settings->collector, ',');
 	to = write_text(to, settings->folder, ',');
 	to = write_text(to, settings->ranks, ',');
+	to = write_text(to, settings->otel_labels, ',');
 	(void)write_text(to, settings->wraps, 0);
 }
 
@@ -125,5 +126,7 @@ bool live_settings_read(const char *from, struct live_settings *ret)
 		from = read_text(from, ret->folder, sizeof ret->folder, ',');
 	if (from != NULL)
 		from = read_text(from, ret->ranks, sizeof ret->ranks, ',');
+	if (from != NULL)
+		from = read_text(from, ret->otel_labels, sizeof ret->otel_labels, ',');
 	return from != NULL && read_text(from, ret->wraps, sizeof ret->wraps, 0) != NULL;
 }

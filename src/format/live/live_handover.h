@@ -24,6 +24,7 @@ struct live_secret {
 
 /* doc: live_settings: how a process is to be recorded. */
 enum { LIVE_SOCKET_BYTES = 96, LIVE_FOLDER_BYTES = 256, LIVE_RANKS_BYTES = 512 };
+enum { LIVE_OTEL_BYTES = 256, LIVE_OTEL_KEYS = 8 };
 struct live_settings {
 	struct live_secret secret; /* a process that presents it belongs to this recording */
 	uint64_t mode, mode_on;	   /* enum live_mode; see live_control */
@@ -39,6 +40,8 @@ struct live_settings {
 	char folder[LIVE_FOLDER_BYTES]; /* for profiles that cannot be sent; "" = none */
 	char ranks
 		[LIVE_RANKS_BYTES]; /* ranks of a parallel job to record, "0-0;3-5;"; "" = all of them */
+	char otel_labels
+		[LIVE_OTEL_BYTES]; /* keys of OpenTelemetry's thread context, "http.route;tenant"; at most LIVE_OTEL_KEYS; "" = none */
 	char wraps[WRAPS_TEXT_MAX + 1];
 };
 
@@ -50,7 +53,7 @@ struct live_settings {
 enum {
 	LIVE_TICKET_TEXT = 24, /* 16 hexadecimal digits of the profile, 8 of the serial */
 	LIVE_SETTINGS_TEXT = 20 * 17 + LIVE_SOCKET_BYTES + LIVE_FOLDER_BYTES + LIVE_RANKS_BYTES +
-			     WRAPS_TEXT_MAX + 3,
+			     LIVE_OTEL_BYTES + WRAPS_TEXT_MAX + 4,
 };
 void live_ticket_write(char to[static LIVE_TICKET_TEXT], struct live_ticket ticket);
 /* False: not LIVE_TICKET_TEXT digits. */

@@ -597,12 +597,11 @@ static uint32_t counters_for(struct slot *slot, uint64_t pool, uint64_t bytes,
 		decision = mode_decide(bytes, NULL);
 	if (decision == MODE_SKIP)
 		return 0;
-	bool stack = decision != MODE_WITHOUT_STACK;
-	uint32_t id = counters_of_pool(slot, frame, name_of(pool), stack);
-
-	*ret_interval = stack ? decision : (uint64_t)MODE_EXACTLY;
-	return *ret_interval == MODE_EXACTLY ? id
-					     : sites_counters_of_interval(slot, id, *ret_interval);
+	*ret_interval = decision != MODE_WITHOUT_STACK ? decision : (uint64_t)MODE_EXACTLY;
+	if (*ret_interval == MODE_EXACTLY)
+		return counters_of_pool(slot, frame, name_of(pool), decision == MODE_EXACTLY);
+	return sites_counters_of_interval(slot, counters_of_pool_sample(slot, frame, name_of(pool)),
+					  *ret_interval);
 }
 
 /* Ends a block that was still at an address, if there was one: its free was missed. */

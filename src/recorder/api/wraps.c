@@ -92,12 +92,7 @@ struct object {
 	const struct libc_object *map;
 	uintptr_t start, bytes;		/* its address range */
 	uintptr_t sealed, sealed_bytes; /* what the loader has made read-only (RELRO) */
-	const Elf64_Sym *symbols;
-	const char *names;
-	struct {
-		const Elf64_Rela *at;
-		uint64_t count;
-	} relocations[2];
+	struct lookup_relocations relocations;
 };
 
 static uintptr_t page_of(uintptr_t address)
@@ -127,31 +122,10 @@ static void find_relro(struct object *object)
 
 static bool describe(const struct libc_object *map, struct object *ret)
 {
-	bool rela = true;
-
 	*ret = (struct object){ .map = map };
-	for (const Elf64_Dyn *entry = libc_dynamic(map); entry != NULL && entry->d_tag != DT_NULL;
-	     entry++) {
-		const void *at = lookup_bucket(map, entry);
-
-		if (entry->d_tag == DT_SYMTAB)
-			ret->symbols = at;
-		else if (entry->d_tag == DT_STRTAB)
-			ret->names = at;
-		else if (entry->d_tag == DT_JMPREL)
-			ret->relocations[0].at = at;
-		else if (entry->d_tag == DT_PLTRELSZ)
-			ret->relocations[0].count = entry->d_un.d_val / sizeof(Elf64_Rela);
-		else if (entry->d_tag == DT_RELA)
-			ret->relocations[1].at = at;
-		else if (entry->d_tag == DT_RELASZ)
-			ret->relocations[1].count = entry->d_un.d_val / sizeof(Elf64_Rela);
-		else if (entry->d_tag == DT_PLTREL)
-			rela = entry->d_un.d_val == DT_RELA;
-	}
 	modules_extent(libc_dynamic(map), &ret->start, &ret->bytes);
 	find_relro(ret);
-	return rela && ret->symbols != NULL && ret->names != NULL && ret->bytes != 0;
+	return lookup_relocations(map, &ret->relocations) && ret->bytes != 0;
 }
 
 /* ---- GOT slots ---- */
@@ -227,8 +201,7 @@ static void redirect_slot(const struct object *object, const Elf64_Rela *relocat
 	if (type != ARCH_RELOCATION_CALL && type != ARCH_RELOCATION_ADDRESS &&
 	    (type != ARCH_RELOCATION_DATA || relocation->r_addend != 0))
 		return;
-	const Elf64_Sym *symbol = &object->symbols[ELF64_R_SYM(relocation->r_info)];
-	const char *name = object->names + symbol->st_name;
+	const char *name = lookup_relocation_name(&object->relocations, relocation);
 	uint32_t item = item_of(name);
 
 	if (item == WRAPS_MAX)
@@ -256,9 +229,8 @@ static void visit(const struct libc_object *map)
 	    (!modules_is_linked_in() && modules_is_recorder((uintptr_t)libc_dynamic(map))))
 		return;
 	for (int k = 0; k < 2; k++) {
-		for (uint64_t i = 0;
-		     object.relocations[k].at != NULL && i < object.relocations[k].count; i++)
-			redirect_slot(&object, &object.relocations[k].at[i]);
+		for (uint64_t i = 0; i < object.relocations.table[k].count; i++)
+			redirect_slot(&object, &object.relocations.table[k].at[i]);
 	}
 }
 

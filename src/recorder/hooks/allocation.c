@@ -8,6 +8,7 @@
 #include "recorder/clock.h"
 #include "recorder/counters/sites.h"
 #include "recorder/hooks/free.h"
+#include "recorder/otel/thread_context.h"
 #include "recorder/python/interpreter.h"
 #include "recorder/python/stack.h"
 #include "recorder/sampling/cpu_limit.h"
@@ -114,6 +115,17 @@ NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 	return id;
 }
 
+/* The same for a sample. With OpenTelemetry labels, the labels of the thread's context are its innermost tags. */
+static uint32_t counters_of_sample(struct slot *slot, const uintptr_t *frame)
+{
+	if (LIKELY(otel_key_count == 0))
+		return counters_of_stack(slot, frame);
+	uint32_t id = python_is_here() ? counters_with_python(slot, frame, LIVE_KIND_HEAP)
+				       : counters_native(slot, frame);
+
+	return tagged(slot, id, otel_tag(slot, tag_in_task(slot, frame)));
+}
+
 static NOINLINE uint32_t counters_of_kind_with_python(struct slot *slot, const uintptr_t *frame,
 						      enum live_kind kind)
 {
@@ -174,6 +186,17 @@ NOINLINE uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, ui
 				    LIKELY(tag == 0) ? name : tag_below(slot, tag, name, name));
 }
 
+NOINLINE uint32_t counters_of_pool_sample(struct slot *slot, const uintptr_t *frame, uint32_t name)
+{
+	if (LIKELY(otel_key_count == 0))
+		return counters_of_pool(slot, frame, name, true);
+	clock_tick(slot);
+	uint32_t id = counters_of_kind(slot, frame, LIVE_KIND_POOL);
+	uint32_t tag = otel_tag(slot, tag_in_task(slot, frame));
+
+	return counters_of_pool_tag(slot, id, tag == 0 ? name : tag_below(slot, tag, name, name));
+}
+
 NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t counters)
 {
 	clock_tick(slot);
@@ -208,7 +231,7 @@ static struct live_site_counters *record_sample(struct slot *slot, void *block, 
 						uint64_t fragmentation, uint64_t interval,
 						const uintptr_t *frame)
 {
-	uint32_t id = sites_counters_of_interval(slot, counters_of_stack(slot, frame), interval);
+	uint32_t id = sites_counters_of_interval(slot, counters_of_sample(slot, frame), interval);
 	struct live_site_counters *counters = memory_counters(id);
 	struct live_samples *samples = id != 0 ? samples_of_counters(counters) : NULL;
 	uint64_t exact_weight = sample_weight(size, interval);

@@ -36,6 +36,7 @@ uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame);
 uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame);
 /* The same for a pool block; the pool's name becomes a tag below the thread's. */
 uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack);
+uint32_t counters_of_pool_sample(struct slot *slot, const uintptr_t *frame, uint32_t name);
 
 /* The same as counters_of_walk, but tries the stack cache first. */
 static ALWAYS_INLINE uint32_t counters_of_stack(struct slot *slot, const uintptr_t *frame)

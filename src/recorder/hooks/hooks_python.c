@@ -165,7 +165,7 @@ static bool is_debug_hook(int domain, const void *context)
 	char first = 0;
 
 	return context != NULL &&
-	       (!python_read_safely((uintptr_t)context, &first, 1) || first == "rmo"[domain]);
+	       (!memory_read_safely((uintptr_t)context, &first, 1) || first == "rmo"[domain]);
 }
 
 /* Returns the layer to install in front of these functions; LAYERS: none. */

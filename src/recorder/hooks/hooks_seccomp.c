@@ -2,7 +2,8 @@
 /* prctl and syscall, for a few requests: a program that disables the time-stamp counter (cpu_limit.h), and one that gives up system
  * calls by seccomp. Strict mode leaves four system calls, none of which we use; a filter is evaluated for each of ours
  * (seccomp_filter.h). From then on we skip every call that the filter would punish; if that includes opening memory, some is opened
- * ahead. All requests are forwarded unchanged. */
+ * ahead. The third is the publication of OpenTelemetry's process context, whose last step is to name a mapping (key_table.h). All
+ * requests are forwarded unchanged. */
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
@@ -11,6 +12,7 @@
 
 #include "recorder/process/seccomp_filter.h"
 #include "recorder/hooks/hook.h"
+#include "recorder/otel/key_table.h"
 #include "recorder/sampling/cpu_limit.h"
 #include "recorder/sys.h"
 
@@ -31,6 +33,15 @@ static void before_seccomp(const uintptr_t *frame, unsigned forbidden)
 		hook_leave();
 }
 
+/* The mapping's content is ready; whether the kernel supports names does not matter. */
+static void before_naming(const uintptr_t *frame, uintptr_t mapping, uintptr_t name)
+{
+	if (hook_enter(frame) == NULL)
+		return;
+	otel_mapping_is_named(mapping, name);
+	hook_leave();
+}
+
 /* The kernel may reject the filter; then we have only given up those system calls needlessly. */
 EXPORT int prctl(int option, ...)
 {
@@ -46,6 +57,8 @@ EXPORT int prctl(int option, ...)
 	if (option == PR_SET_SECCOMP && argument[0] == SECCOMP_MODE_FILTER)
 		before_seccomp(HOOK_FRAME(),
 			       filter_forbids((const struct sock_fprog *)argument[1]));
+	if (option == SYS_SET_VMA && argument[0] == SYS_SET_VMA_NAME && otel_key_count != 0)
+		before_naming(HOOK_FRAME(), argument[1], argument[3]);
 	if (option == PR_SET_TSC)
 		cpu_limit_stop();
 	return next_found()->prctl(option, argument[0], argument[1], argument[2], argument[3]);

@@ -8,6 +8,7 @@
 #include "recorder/hooks/hook.h"
 #include "recorder/api/wrapped.h"
 #include "recorder/api/wraps.h"
+#include "recorder/otel/thread_context.h"
 
 typedef size_t word; /* an argument that the shape does not use */
 
@@ -141,6 +142,7 @@ EXPORT __attribute__((weak)) void __gmon_start__(void)
 	if (hook_enter(frame) == NULL)
 		return;
 	wraps_visit(frame[1]);
+	otel_visit(frame[1]);
 	hook_leave();
 }
 
@@ -152,5 +154,6 @@ __attribute__((constructor)) static void visit_early(void)
 	if (hook_enter(frame) == NULL)
 		return;
 	wraps_visit_all();
+	otel_visit_all();
 	hook_leave();
 }

@@ -100,6 +100,8 @@ static void read_environment(void)
 	settings_unapplied = python[0] == 'm'; /* sets PYTHONMALLOC, before the program starts */
 	for (unsigned i = 0; i < ARRAY_SIZE(of_record); i++)
 		settings_unapplied += exec_variable(of_record[i])[0] != 0;
+	take_text(settings.otel_labels, sizeof settings.otel_labels,
+		  exec_variable(LIVE_ENV_OTEL_LABELS));
 	take_text(settings.wraps, sizeof settings.wraps, exec_variable(LIVE_ENV_WRAP));
 	if (!take_text(settings.folder, sizeof settings.folder, exec_variable(LIVE_ENV_DIR)))
 		settings.folder[0] = '?'; /* not an absolute path: not used, and reported */

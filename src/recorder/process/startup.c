@@ -19,6 +19,7 @@
 #include "recorder/counters/marks.h"
 #include "recorder/sampling/cpu_limit.h"
 #include "recorder/api/pools.h"
+#include "recorder/otel/thread_context.h"
 #include "recorder/process/profile.h"
 #include "recorder/unwind/rules.h"
 #include "recorder/python/codes.h"
@@ -85,6 +86,7 @@ static bool init_profile(bool forked)
 	if (settings.python_domains)
 		python_domains_start();
 	python_tasks_start(settings.python_tasks != 0);
+	otel_start(settings.otel_labels);
 	clock_start();
 	mode_start();
 	cpu_limit_start();

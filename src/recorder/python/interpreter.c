@@ -7,8 +7,6 @@
  * stacks stay native. */
 #include "recorder/python/interpreter.h"
 
-#include <sys/uio.h>
-
 #include "recorder/lookup.h"
 #include "recorder/memory.h"
 #include "recorder/sys.h"
@@ -117,19 +115,11 @@ void python_first_thread(void)
 		health_add(HEALTH_python_unknown);
 }
 
-bool python_read_safely(uintptr_t from, void *to, size_t bytes)
-{
-	struct iovec here = { to, bytes }, there = { (void *)from, bytes };
-
-	return sys_may(SYS_READ) && sys_call6(SYS_process_vm_readv, memory.head->pid, (long)&here,
-					      1, (long)&there, 1, 0) == (long)bytes;
-}
-
 uintptr_t python_read_word(uintptr_t at)
 {
 	uintptr_t word = 0;
 
-	return at % sizeof word == 0 && python_read_safely(at, &word, sizeof word) ? word : 0;
+	return at % sizeof word == 0 && memory_read_safely(at, &word, sizeof word) ? word : 0;
 }
 
 bool python_type_is(uintptr_t type, const char *name, size_t bytes)
@@ -137,7 +127,7 @@ bool python_type_is(uintptr_t type, const char *name, size_t bytes)
 	char text[16] = { 0 };
 	uintptr_t at = python_read_word(type + PYTHON_TYPE_NAME);
 
-	return at != 0 && python_read_safely(at, text, bytes) &&
+	return at != 0 && memory_read_safely(at, text, bytes) &&
 	       __builtin_memcmp(text, name, bytes) == 0;
 }
 
@@ -152,7 +142,7 @@ static bool is_text(const struct python_layout *l, uintptr_t object)
 	uint32_t state;
 
 	return is_of_type(object, "str", sizeof "str") &&
-	       python_read_safely(object + PYTHON_STATE, &state, sizeof state) &&
+	       memory_read_safely(object + PYTHON_STATE, &state, sizeof state) &&
 	       python_text(l, object, length, state).width != 0;
 }
 
@@ -177,7 +167,7 @@ static bool prove_frames(const struct python_layout *l, uintptr_t frame, uintptr
 		uint8_t owner = 0;
 		uintptr_t code = python_read_word(frame + l->frame_code) & ~(uintptr_t)PYTHON_TAGS;
 
-		if (!python_read_safely(frame + l->frame_owner, &owner, 1) || owner > l->last_owner)
+		if (!memory_read_safely(frame + l->frame_owner, &owner, 1) || owner > l->last_owner)
 			return false;
 		if (owner >= l->entry_owner)
 			continue;

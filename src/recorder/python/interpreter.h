@@ -14,6 +14,7 @@
 
 #include "base/compiler.h"
 #include "recorder/libc/libc.h"
+#include "recorder/memory.h"
 #include "recorder/python/layout.h"
 
 struct python_allocator;
@@ -61,13 +62,11 @@ void python_first_thread(void);
  * must not be read. interrupted: a signal handler may be running. */
 uintptr_t python_state(bool interrupted, enum python_reading *ret);
 
-/* Copies from this process' own memory; false: part of it is unreadable. */
-bool python_read_safely(uintptr_t from, void *to, size_t bytes);
 static ALWAYS_INLINE bool python_read(enum python_reading how, uintptr_t from, void *to,
 				      size_t bytes)
 {
 	if (how != PYTHON_PLAINLY)
-		return python_read_safely(from, to, bytes);
+		return memory_read_safely(from, to, bytes);
 	__builtin_memcpy(to, (const void *)from, bytes);
 	return true;
 }

@@ -134,5 +134,21 @@ static ALWAYS_INLINE void arch_registers(uint64_t *registers)
 #define ARCH_RELOCATION_ADDRESS R_X86_64_GLOB_DAT
 #define ARCH_RELOCATION_DATA R_X86_64_64
 
+/* ---- thread-local variables ---- */
+
+/* Relocations, from <elf.h>: an offset from the thread pointer; a descriptor, whose second word is one if the variable is in the static
+ * block; a module and an offset. */
+#define ARCH_RELOCATION_TLS_OFFSET R_X86_64_TPOFF64
+#define ARCH_RELOCATION_TLS_DESCRIPTOR R_X86_64_TLSDESC
+#define ARCH_RELOCATION_TLS_MODULE R_X86_64_DTPMOD64
+
+/* True for an offset from the thread pointer, false for an address: the static block is below the thread pointer. */
+static inline bool arch_is_static_tls(uintptr_t word)
+{
+	return (intptr_t)word < 0;
+}
+
+enum { ARCH_TLS_VECTOR_AT = 8 }; /* in the thread's control block */
+
 enum { ARCH_THUNK_BYTES = 16 }; /* size of each thunk in wrap_thunks, hooks_entry.c */
 #endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See record_values.h. The recorder silently ignores what it cannot use, so it is checked here, before the program runs. */
+#include "cli/options/record_values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/live/live_handover.h"
+#include "util/text/units.h"
+
+int record_take_budget(struct collect_options *collect, const char *value, struct error *error)
+{
+	uint64_t bytes;
+	char *end;
+	double percent = strtod(value, &end);
+
+	if (end != value && strcmp(end, "%") == 0) {
+		if (!(percent > 0 && percent <= 100))
+			return error_set(error,
+					 "--budget takes more than 0%% and at most 100%%, not %s",
+					 value);
+		collect->cpu_millionths = (uint32_t)(percent * 1e4) + 1;
+		return 0;
+	}
+	if (!units_parse_bytes(value, &bytes) || bytes == 0)
+		return error_set(
+			error,
+			"--budget takes a size such as 64MiB, or a share such as 0.5%%, not %s",
+			value);
+	collect->budget_bytes = bytes;
+	return 0;
+}
+
+int record_take_otel_labels(struct collect_options *collect, const char *value, struct error *error)
+{
+	size_t keys = 0;
+
+	for (const char *at = value; *at;) {
+		size_t bytes = strcspn(at, ",");
+
+		if (bytes == 0 || memchr(at, ';', bytes) || memchr(at, '=', bytes))
+			return error_set(
+				error, "--otel-labels takes keys such as http.route,tenant, not %s",
+				value);
+		keys++;
+		at += bytes + (at[bytes] == ',');
+	}
+	if (keys == 0 || keys > LIVE_OTEL_KEYS || strlen(value) >= LIVE_OTEL_BYTES)
+		return error_set(error, "--otel-labels takes 1 to %d keys of %d bytes in total",
+				 LIVE_OTEL_KEYS, LIVE_OTEL_BYTES - 1);
+	collect->otel_labels = value;
+	return 0;
+}

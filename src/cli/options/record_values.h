@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of options of `heapgauge record` that have a syntax of their own. Each returns -1 with the error set. */
+#ifndef CLI_OPTIONS_RECORD_VALUES_H
+#define CLI_OPTIONS_RECORD_VALUES_H
+
+#include "collect/collect.h"
+#include "util/error.h"
+
+/* --budget: an amount of memory, or a percentage of CPU time. */
+int record_take_budget(struct collect_options *collect, const char *value, struct error *error);
+
+/* --otel-labels: attribute keys, separated by commas. The value must outlive the options. */
+int record_take_otel_labels(struct collect_options *collect, const char *value,
+			    struct error *error);
+#endif
