@@ -88,7 +88,7 @@ static ALWAYS_INLINE uint32_t counters_with_python(struct slot *slot, const uint
 }
 
 /* The same for a stack without Python frames. */
-static uint32_t counters_native(struct slot *slot, const uintptr_t *frame)
+static ALWAYS_INLINE uint32_t counters_native(struct slot *slot, const uintptr_t *frame)
 {
 	const struct stack_cache_entry *entry = stack_cache_find(slot, slot->stack_cache, frame);
 	uint32_t id;
@@ -115,15 +115,19 @@ NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 	return id;
 }
 
-/* The same for a sample. With OpenTelemetry labels, the labels of the thread's context are its innermost tags. */
-static uint32_t counters_of_sample(struct slot *slot, const uintptr_t *frame)
+/* The same for a sample whose innermost tags are labels of the thread's OpenTelemetry context. */
+static NOINLINE uint32_t counters_with_context(struct slot *slot, const uintptr_t *frame)
 {
-	if (LIKELY(otel_key_count == 0))
-		return counters_of_stack(slot, frame);
 	uint32_t id = python_is_here() ? counters_with_python(slot, frame, LIVE_KIND_HEAP)
 				       : counters_native(slot, frame);
 
 	return tagged(slot, id, otel_tag(slot, tag_in_task(slot, frame)));
+}
+
+static ALWAYS_INLINE uint32_t counters_of_sample(struct slot *slot, const uintptr_t *frame)
+{
+	return LIKELY(otel_key_count == 0) ? counters_of_stack(slot, frame)
+					   : counters_with_context(slot, frame);
 }
 
 static NOINLINE uint32_t counters_of_kind_with_python(struct slot *slot, const uintptr_t *frame,
@@ -155,7 +159,7 @@ NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
 }
 
 /* Caches sites_counters_of_tag, whose tables do not fit in the CPU caches. */
-static uint32_t counters_of_pool_tag(struct slot *slot, uint32_t id, uint32_t tag)
+static ALWAYS_INLINE uint32_t counters_of_pool_tag(struct slot *slot, uint32_t id, uint32_t tag)
 {
 	struct pool_cache *cache = pool_cache_make(slot);
 	uint64_t key = (uint64_t)id << 32 | tag;

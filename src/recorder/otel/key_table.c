@@ -268,12 +268,14 @@ bool otel_keys_refresh(uint8_t *window)
 	uint32_t failed = __atomic_load_n(&table.failures, __ATOMIC_RELAXED);
 	bool more = skip == 0 && read_table(window);
 
-	if (more)
+	if (more) {
 		failed = 0;
-	else if (skip == 0)
-		skip = 1u << MIN(failed++, (uint32_t)RETRY_SHIFT_MAX);
-	else
+	} else if (skip == 0) {
+		skip = 1u << MIN(failed, (uint32_t)RETRY_SHIFT_MAX);
+		failed++;
+	} else {
 		skip--;
+	}
 	__atomic_store_n(&table.failures, failed, __ATOMIC_RELAXED);
 	__atomic_store_n(&table.until_retry, skip, __ATOMIC_RELAXED);
 	return more;

@@ -4,13 +4,12 @@ gives it, and records, tables and pointers that are none."""
 
 import gzip
 import json
-import os
 import pathlib
-import shutil
 import subprocess
 
 import pytest
 
+from alone import folder_on_tmpfs, preloaded
 from compiled import WAIT_SECONDS, losses
 
 HERE = pathlib.Path(__file__).parent
@@ -142,19 +141,15 @@ def test_a_program_without_a_context_is_reported(record, report_json):
 
 
 @pytest.mark.parametrize("mode, found", [("sample", True), ("exact", False)])
-def test_a_program_that_records_itself(mode, found, program, report_json, clean_env, build, scratch):
+def test_a_program_that_records_itself(mode, found, program, report_json, clean_env, build):
     before, _ = program("executable")
-    folder = pathlib.Path("/dev/shm") / f"heapgauge-{os.getpid()}-{scratch.name}"
-    folder.mkdir()
-    env = clean_env | {"LD_PRELOAD": str(build / "libheapgauge.so"), "HEAPGAUGE_DIR": str(folder), "HEAPGAUGE_KEEP": "1"}
-    env |= {"HEAPGAUGE_MODE": mode, "HEAPGAUGE_INTERVAL": "4K", "HEAPGAUGE_OTEL_LABELS": "tenant,http.route"}
-    try:
+    settings = {"HEAPGAUGE_MODE": mode, "HEAPGAUGE_INTERVAL": "4K", "HEAPGAUGE_OTEL_LABELS": "tenant,http.route"}
+    with folder_on_tmpfs() as folder:
+        env = preloaded(build, clean_env, folder, HEAPGAUGE_KEEP="1", **settings)
         subprocess.run([*before, "truth", "memfd"], env=env, check=True, capture_output=True, timeout=WAIT_SECONDS)
         (live,) = folder.glob("*.live")
         assert (frozenset({"tenant=acme"}) in bytes_by_label(report_json, live)) == found
         assert ("otel_no_context" in losses(report_json(live)["processes"][0])) != found
-    finally:
-        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize(
