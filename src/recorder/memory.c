@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 #include "format/live/live_budget.h"
 #include "recorder/hooks/hook.h"
@@ -331,8 +330,5 @@ void *memory_scratch(uint64_t bytes)
 
 bool memory_read_safely(uintptr_t from, void *to, size_t bytes)
 {
-	struct iovec here = { to, bytes }, there = { (void *)from, bytes };
-
-	return sys_may(SYS_READ) && sys_call6(SYS_process_vm_readv, memory.head->pid, (long)&here,
-					      1, (long)&there, 1, 0) == (long)bytes;
+	return sys_read_safely(memory.head->pid, from, to, bytes);
 }

@@ -74,8 +74,7 @@ struct slot {
 	struct block_cache block_cache;
 	struct scope_kept scopes[SCOPES_KEPT + 1]; /* [0] is no scope: it ends with the thread */
 	const struct thread_state *owner;	   /* of the owning thread, for checks */
-	struct otel_area
-		*otel; /* for OpenTelemetry's contexts: otel/thread_context.c; NULL: none yet */
+	struct otel_attributes *otel; /* of a context: otel/thread_context.c; NULL: none yet */
 };
 
 /* The thread-local block: plain data, initial-exec, no destructor. */

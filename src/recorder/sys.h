@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "recorder/arch/arch.h"
 #include "recorder/checks/chaos.h"
@@ -161,5 +162,14 @@ static inline int sys_readable(uintptr_t address)
 			     SIGSET_BYTES, 0, 0);
 
 	return ret == -EINVAL_;
+}
+
+/* Copies from this process' own memory where it may be unmapped. False: part of it is unreadable. */
+static inline bool sys_read_safely(long pid, uintptr_t from, void *to, size_t bytes)
+{
+	struct iovec here = { to, bytes }, there = { (void *)from, bytes };
+
+	return sys_may(SYS_READ) && sys_call6(SYS_process_vm_readv, pid, (long)&here, 1,
+					      (long)&there, 1, 0) == (long)bytes;
 }
 #endif

@@ -76,6 +76,12 @@ static bool may_cross_signal_frame(const struct slot *slot)
 	return slot->walk->stamp == 0;
 }
 
+/* Python may have been loaded since: the counters of a stack no longer depend on its native frames alone. */
+static ALWAYS_INLINE void disable_fast_cache(struct slot *slot)
+{
+	slot->fast_cache = slot->fast_cache_untagged = NULL;
+}
+
 /* Returns the counters of a stack that may have Python frames. */
 static ALWAYS_INLINE uint32_t counters_with_python(struct slot *slot, const uintptr_t *frame,
 						   enum live_kind kind)
@@ -104,8 +110,7 @@ NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 	uint32_t id;
 
 	if (UNLIKELY(python_is_here())) {
-		slot->fast_cache = slot->fast_cache_untagged =
-			NULL; /* Python may have been loaded since */
+		disable_fast_cache(slot);
 		id = counters_with_python(slot, frame, LIVE_KIND_HEAP);
 		return tagged(slot, id, tag_in_task(slot, frame));
 	}
@@ -118,10 +123,19 @@ NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 /* The same for a sample whose innermost tags are labels of the thread's OpenTelemetry context. */
 static NOINLINE uint32_t counters_with_context(struct slot *slot, const uintptr_t *frame)
 {
-	uint32_t id = python_is_here() ? counters_with_python(slot, frame, LIVE_KIND_HEAP)
-				       : counters_native(slot, frame);
+	uint32_t id;
 
-	return tagged(slot, id, otel_tag(slot, tag_in_task(slot, frame)));
+	if (python_is_here()) {
+		disable_fast_cache(slot);
+		id = counters_with_python(slot, frame, LIVE_KIND_HEAP);
+	} else {
+		id = counters_native(slot, frame);
+	}
+	id = tagged(slot, id, otel_tag(slot, tag_in_task(slot, frame)));
+	if (CHECKED)
+		check_counters(slot, id);
+	verify_stack(frame, id, false);
+	return id;
 }
 
 static ALWAYS_INLINE uint32_t counters_of_sample(struct slot *slot, const uintptr_t *frame)

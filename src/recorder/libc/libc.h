@@ -20,6 +20,13 @@ struct libc_found {
 bool libc_find(uintptr_t address, struct libc_found *ret);
 void libc_find_start(void);
 
+/* The address of a thread-local variable in the calling thread. words: where the loader has stored what it knows of it for code that
+ * uses it, as that relocation says (ARCH_RELOCATION_TLS_*). *ret 0: the thread has no block for it yet. False: unreadable. Any thread, any
+ * time. */
+bool libc_tls_find(long pid, uint32_t relocation, uintptr_t words, uintptr_t *ret);
+/* The same of a variable that the executable defines, by the value of its symbol. */
+bool libc_tls_find_in_executable(long pid, uint64_t value, uintptr_t *ret);
+
 #if defined(__GLIBC__)
 #include "recorder/libc/glibc/libc.h"
 #else

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See key_table.h.
  *
- * Owns: the requested keys and their indexes. An index never changes once it is known, so threads that read the table at the same time
- * store the same values. The publisher names its mapping by prctl, whether the kernel supports names or not: so its address is known
- * without a descriptor and without reading /proc. All of its memory is read through the kernel, in pieces, as the SDK may replace or
- * unmap it meanwhile; what was read counts only if the time of publication is the same afterwards. */
+ * Owns: the requested keys and their indexes. A publisher must name its mapping by prctl as the last step of each publication, whether
+ * the kernel supports names or not. So the table is read there, by the thread that publishes it: samples never wait for it, and neither
+ * a descriptor nor /proc is needed. Only one thread publishes at a time. All of its memory is copied through the kernel, since it may
+ * be anything. */
 #include "recorder/otel/key_table.h"
 
+#include <sys/mman.h>
+
+#include "base/cursor.h"
 #include "format/live/live_handover.h"
 #include "recorder/memory.h"
+#include "recorder/sys.h"
 
-enum { KEYS_MAX = 256, FIELDS_MAX = 4000, RETRY_SHIFT_MAX = 12 };
+enum { KEYS_MAX = 256, PAYLOAD_MAX = 256 << 10 };
 
 static const char signature[8] = { 'O', 'T', 'E', 'L', '_', 'C', 'T', 'X' };
 
@@ -27,12 +31,9 @@ PROCESS_STATE uint32_t otel_key_count;
 static char text[LIVE_OTEL_BYTES];
 static const char *keys[LIVE_OTEL_KEYS];
 
-/* Atomics, except in otel_keys_start. */
-static PROCESS_STATE struct {
-	uintptr_t mapping;		/* 0: not published yet */
-	uint32_t known;			/* number of keys read */
-	uint16_t index[LIVE_OTEL_KEYS]; /* + 1; 0: not known yet */
-	uint32_t failures, until_retry; /* in a row; refreshes to skip */
+static PROCESS_STATE struct table {
+	uint32_t count;
+	uint16_t index[LIVE_OTEL_KEYS]; /* + 1; 0: not in the table */
 } table;
 
 void otel_keys_start(const char *requested)
@@ -64,119 +65,47 @@ bool otel_key_is(uint32_t i, uint8_t index)
 
 uint32_t otel_keys_known(void)
 {
-	return __atomic_load_n(&table.known, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&table.count, __ATOMIC_ACQUIRE);
 }
 
-void otel_mapping_is_named(uintptr_t mapping, uintptr_t name)
-{
-	char start[sizeof signature + 1];
+/* ---- the payload: protobuf, as far as the table needs it ---- */
 
-	if (!memory_read_safely(name, start, sizeof start) || start[sizeof signature] != 0 ||
-	    __builtin_memcmp(start, signature, sizeof signature) != 0)
-		return;
-	__atomic_store_n(&table.mapping, mapping, __ATOMIC_RELAXED);
-	__atomic_store_n(&table.until_retry, 0, __ATOMIC_RELAXED);
-}
-
-/* ---- protobuf, as far as the table needs it ---- */
-
-/* A message that is read in pieces. */
-struct message {
-	uintptr_t at; /* in the program's memory */
-	uint8_t *window;
-	uint32_t low, high;   /* the part in the window */
-	uint32_t fields_left; /* bounds the work for a damaged message */
-};
-struct part {
-	uint32_t at, end;
-};
-
-/* False: unreadable. */
-static bool byte_at(struct message *m, uint32_t at, struct part in, uint8_t *ret)
-{
-	if (at >= in.end)
-		return false;
-	if (at < m->low || at >= m->high) {
-		uint32_t bytes = MIN(in.end - at, (uint32_t)OTEL_WINDOW);
-
-		m->low = m->high = 0;
-		if (!memory_read_safely(m->at + at, m->window, bytes))
-			return false;
-		m->low = at;
-		m->high = at + bytes;
-	}
-	*ret = m->window[at - m->low];
-	return true;
-}
-
-static bool take_number(struct message *m, struct part *rest, uint64_t *ret)
-{
-	uint8_t byte = 0x80;
-
-	*ret = 0;
-	for (unsigned shift = 0; byte & 0x80; shift += 7) {
-		if (shift > 63 || !byte_at(m, rest->at, *rest, &byte))
-			return false;
-		*ret |= (uint64_t)(byte & 0x7f) << shift;
-		rest->at++;
-	}
-	return true;
-}
-
-/* Takes the next field of a message. ret_content: empty unless it is text or a message. False: there are no more. */
-static bool take_field(struct message *m, struct part *rest, uint64_t *ret_number,
-		       struct part *ret_content)
+/* Takes the next field of a message. ret_content: empty for a number. False: there are no more, or it is damaged. */
+static bool take_field(struct cursor *c, uint64_t *ret_number, struct span *ret_content)
 {
 	enum { VARINT, EIGHT_BYTES, WITH_LENGTH, FOUR_BYTES = 5 };
-	uint64_t tag, bytes = 0;
+	uint64_t tag = cursor_varint(c);
 
-	if (m->fields_left == 0 || !take_number(m, rest, &tag))
-		return false;
-	m->fields_left--;
 	*ret_number = tag >> 3;
-	switch (tag & 7) {
-	case VARINT:
-	case WITH_LENGTH:
-		if (!take_number(m, rest, &bytes))
-			return false;
-		bytes = (tag & 7) == VARINT ? 0 : bytes;
-		break;
-	case EIGHT_BYTES:
-	case FOUR_BYTES:
-		bytes = (tag & 7) == FOUR_BYTES ? 4 : 8;
-		break;
-	default:
-		return false;
-	}
-	if (bytes > rest->end - rest->at)
-		return false;
-	*ret_content = (struct part){ rest->at, rest->at + (uint32_t)bytes };
-	rest->at += (uint32_t)bytes;
-	return true;
+	*ret_content = (struct span){ 0 };
+	if ((tag & 7) == VARINT)
+		cursor_varint(c);
+	else if ((tag & 7) == WITH_LENGTH)
+		*ret_content = cursor_counted(c);
+	else if ((tag & 7) == EIGHT_BYTES || (tag & 7) == FOUR_BYTES)
+		cursor_skip(c, (tag & 7) == FOUR_BYTES ? 4 : 8);
+	else
+		cursor_fail(c);
+	return !c->failed;
 }
 
 /* The content of the first field with that number; empty: none. */
-static struct part field(struct message *m, struct part in, uint64_t number)
+static struct span field(struct span message, uint64_t number)
 {
-	struct part content;
+	struct cursor c = cursor_over(message);
+	struct span content;
 	uint64_t seen;
 
-	while (take_field(m, &in, &seen, &content)) {
+	while (take_field(&c, &seen, &content)) {
 		if (seen == number)
 			return content;
 	}
-	return (struct part){ 0 };
+	return (struct span){ 0 };
 }
 
-static bool text_is(struct message *m, struct part in, const char *other)
+static bool is_text(struct span content, const char *other)
 {
-	uint8_t byte;
-
-	for (; in.at < in.end; in.at++, other++) {
-		if (!byte_at(m, in.at, in, &byte) || byte == 0 || byte != (uint8_t)*other)
-			return false;
-	}
-	return *other == 0;
+	return span_equal(content, span_of(other, __builtin_strlen(other)));
 }
 
 /* Field numbers of ProcessContext, KeyValue, AnyValue and ArrayValue. */
@@ -189,94 +118,77 @@ enum {
 	ARRAY_VALUES = 1
 };
 
-static struct part attribute(struct message *m, struct part context, const char *key)
+/* The value of an attribute; empty: none. */
+static struct span attribute(struct span context, const char *key)
 {
-	struct part pair;
+	struct cursor c = cursor_over(context);
+	struct span pair;
 	uint64_t number;
 
-	while (take_field(m, &context, &number, &pair)) {
-		if (number == CONTEXT_ATTRIBUTES && text_is(m, field(m, pair, PAIR_KEY), key))
-			return field(m, pair, PAIR_VALUE);
+	while (take_field(&c, &number, &pair)) {
+		if (number == CONTEXT_ATTRIBUTES && is_text(field(pair, PAIR_KEY), key))
+			return field(pair, PAIR_VALUE);
 	}
-	return (struct part){ 0 };
+	return (struct span){ 0 };
 }
 
-/* ---- the table ---- */
-
-struct found {
-	uint32_t count;
-	uint16_t index[LIVE_OTEL_KEYS]; /* + 1 */
-};
-
-static bool read_keys(struct message *m, struct part context, struct found *ret)
+static struct table read_payload(struct span context)
 {
-	struct part schema =
-		field(m, attribute(m, context, "threadlocal.schema_version"), VALUE_TEXT);
-	struct part value, array = field(m, attribute(m, context, "threadlocal.attribute_key_map"),
-					 VALUE_ARRAY);
+	struct span schema = field(attribute(context, "threadlocal.schema_version"), VALUE_TEXT);
+	struct cursor c = cursor_over(
+		field(attribute(context, "threadlocal.attribute_key_map"), VALUE_ARRAY));
+	struct table ret = { 0 };
+	struct span value;
 	uint64_t number;
 
-	if (!text_is(m, schema, "tls_v1") && !text_is(m, schema, "tlsdesc_v1_dev"))
-		return false;
-	while (ret->count < KEYS_MAX && take_field(m, &array, &number, &value)) {
+	if (!is_text(schema, "tls_v1") && !is_text(schema, "tlsdesc_v1_dev"))
+		return ret;
+	while (ret.count < KEYS_MAX && take_field(&c, &number, &value)) {
 		if (number != ARRAY_VALUES)
 			continue;
-		struct part key = field(m, value, VALUE_TEXT);
-
-		ret->count++;
+		ret.count++;
 		for (uint32_t i = 0; i < otel_key_count; i++) {
-			if (ret->index[i] == 0 && text_is(m, key, keys[i]))
-				ret->index[i] = (uint16_t)ret->count;
+			if (ret.index[i] == 0 && is_text(field(value, VALUE_TEXT), keys[i]))
+				ret.index[i] = (uint16_t)ret.count;
 		}
 	}
-	return array.at == array.end && m->fields_left > 0;
+	return ret;
 }
 
-static bool read_header(uintptr_t mapping, struct header *ret)
+/* ---- publication ---- */
+
+/* Empty: there is none, or it cannot be read. */
+static struct table read_mapping(uintptr_t mapping)
 {
-	return memory_read_safely(mapping, ret, sizeof *ret) &&
-	       __builtin_memcmp(ret->signature, signature, sizeof signature) == 0 &&
-	       ret->version == HEADER_VERSION && ret->published_ns != 0;
+	struct header header;
+	struct table ret = { 0 };
+
+	if (!memory_read_safely(mapping, &header, sizeof header) ||
+	    __builtin_memcmp(header.signature, signature, sizeof signature) != 0 ||
+	    header.version != HEADER_VERSION || header.published_ns == 0 ||
+	    header.payload_bytes > PAYLOAD_MAX || !sys_may(SYS_OTHERS))
+		return ret;
+	long copy = sys_mmap(NULL, PAYLOAD_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
+
+	if (sys_failed(copy))
+		return ret;
+	if (memory_read_safely(header.payload, (void *)copy, header.payload_bytes))
+		ret = read_payload(span_of((const void *)copy, header.payload_bytes));
+	sys_munmap((void *)copy, PAYLOAD_MAX);
+	return ret;
 }
 
-/* True if there are more keys than before. */
-static COLD bool read_table(uint8_t *window)
+void otel_mapping_is_named(uintptr_t mapping, uintptr_t name)
 {
-	uintptr_t mapping = __atomic_load_n(&table.mapping, __ATOMIC_RELAXED);
-	struct header header, after;
-	struct found found = { 0 };
+	char start[sizeof signature + 1];
 
-	if (mapping == 0 || !read_header(mapping, &header))
-		return false;
-	struct message message = { header.payload, window, .fields_left = FIELDS_MAX };
+	if (!memory_read_safely(name, start, sizeof start) || start[sizeof signature] != 0 ||
+	    __builtin_memcmp(start, signature, sizeof signature) != 0)
+		return;
+	struct table found = read_mapping(mapping);
 
-	if (!read_keys(&message, (struct part){ 0, header.payload_bytes }, &found) ||
-	    !read_header(mapping, &after) || after.published_ns != header.published_ns ||
-	    found.count <= otel_keys_known())
-		return false;
-	for (uint32_t i = 0; i < otel_key_count; i++) {
-		if (found.index[i] != 0)
-			__atomic_store_n(&table.index[i], found.index[i], __ATOMIC_RELAXED);
-	}
-	__atomic_store_n(&table.known, found.count, __ATOMIC_RELEASE);
-	return true;
-}
-
-bool otel_keys_refresh(uint8_t *window)
-{
-	uint32_t skip = __atomic_load_n(&table.until_retry, __ATOMIC_RELAXED);
-	uint32_t failed = __atomic_load_n(&table.failures, __ATOMIC_RELAXED);
-	bool more = skip == 0 && read_table(window);
-
-	if (more) {
-		failed = 0;
-	} else if (skip == 0) {
-		skip = 1u << MIN(failed, (uint32_t)RETRY_SHIFT_MAX);
-		failed++;
-	} else {
-		skip--;
-	}
-	__atomic_store_n(&table.failures, failed, __ATOMIC_RELAXED);
-	__atomic_store_n(&table.until_retry, skip, __ATOMIC_RELAXED);
-	return more;
+	for (uint32_t i = 0; i < otel_key_count; i++)
+		__atomic_store_n(&table.index[i], found.index[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&table.count, found.count, __ATOMIC_RELEASE);
 }

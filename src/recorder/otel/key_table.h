@@ -9,8 +9,6 @@
 
 #include "base/compiler.h"
 
-enum { OTEL_WINDOW = 1024 };
-
 extern HIDDEN uint32_t otel_key_count; /* of the requested keys; 0: nothing is to be read */
 
 /* Call at start-up and in a forked child, which publishes a table of its own. */
@@ -22,13 +20,9 @@ const char *otel_key(uint32_t i);
 /* True if the key's index is this one. */
 bool otel_key_is(uint32_t i, uint8_t index);
 
-/* The number of keys in the table, as last read; 0: none was read yet. */
+/* The number of keys in the table; 0: none is published. */
 uint32_t otel_keys_known(void);
 
-/* Reads the table again, because a context refers to an index that is not known. False: it has not changed, or cannot be read. window:
- * OTEL_WINDOW bytes. */
-bool otel_keys_refresh(uint8_t *window);
-
-/* The program gives a mapping a name: the last step of publishing the table, and of each change. Inside a hook. */
+/* The program gives a mapping a name: the last step of publishing the table, and of each change. Reads it. Inside a hook. */
 void otel_mapping_is_named(uintptr_t mapping, uintptr_t name);
 #endif

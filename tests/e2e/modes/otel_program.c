@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Publishes OpenTelemetry contexts as OTEP 4719 and 4947 say, allocates in them, and prints what each label holds; for test_otel.py.
- * Arguments: truth, garbage, fork or depth; memfd or anonymous; a library to load that has the variable, unless it is linked. */
+ * Arguments: truth, garbage, fork, depth or reload; memfd or anonymous; a library to load that has the variable, unless it is linked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -255,6 +255,30 @@ static void depth(int with_memfd)
 	printf("%zu\n", SIZE - i);
 }
 
+/* The library with the variable is unloaded, and loaded again. */
+static void reload(int with_memfd, const char *path)
+{
+	static const char *const keys[] = { "user", "tenant", NULL };
+	struct record r = { .valid = 1 };
+	void *library = dlopen(path, RTLD_NOW);
+
+	publish(keys, with_memfd);
+	add(&r, TENANT, "first");
+	attach(&r);
+	take(BLOCK, 2);
+	attach(NULL);
+	dlclose(library);
+	if (dlclose(library) != 0 || dlopen(path, RTLD_NOW | RTLD_NOLOAD))
+		abort();
+	take(BLOCK, 3);
+	library = dlopen(path, RTLD_NOW);
+	attach = (void (*)(void *))dlsym(library, "context_attach");
+	r.bytes = 0;
+	add(&r, TENANT, "second");
+	attach(&r);
+	take(BLOCK, 4);
+}
+
 static void try(void *record)
 {
 	attach(record);
@@ -337,6 +361,8 @@ int main(int argc, char **argv)
 		forks(with_memfd);
 	else if (strcmp(argv[1], "depth") == 0)
 		depth(with_memfd);
+	else if (strcmp(argv[1], "reload") == 0)
+		reload(with_memfd, argv[3]);
 	else
 		garbage(with_memfd);
 	return 0;

@@ -112,6 +112,15 @@ def test_a_child_has_the_labels_of_its_own_table(program, record, report_json):
     assert [losses(p).get("otel_unread", 0) for p in report_json(run.path)["processes"]] == [0, 2]
 
 
+@pytest.mark.parametrize("place", [place for place in PLACES if place.startswith("loaded")])
+def test_the_library_with_the_variable_may_be_unloaded(place, program, record, report_json):
+    before, after = program(place)
+    run = record([*before, "reload", "memfd", *after], *SAMPLED, *KEYS)
+    assert run.returncode == 0, run.stderr
+    labels = large_by_label(report_json, run.path)
+    assert labels == {frozenset({"tenant=first"}): 2 * BLOCK, frozenset({"tenant=second"}): 4 * BLOCK, frozenset(): 3 * BLOCK}
+
+
 @pytest.mark.parametrize("place", ["executable", "loaded-descriptor-dynamic"])
 def test_garbage_does_no_harm(place, program, record, report_json, clean_env):
     before, after = program(place)

@@ -72,20 +72,6 @@ static inline uintptr_t libc_thread_block(void)
 	return arch_thread_pointer();
 }
 
-/* ---- thread-local variables ---- */
-
-/* The blocks of the calling thread, by module. Entry 0 is the vector's generation, the one before it the number of entries. */
-struct libc_tls_entry {
-	uintptr_t block, to_free;
-};
-#define LIBC_TLS_UNALLOCATED UINTPTR_MAX
-enum { LIBC_TLS_EXECUTABLE = 1 }; /* the executable's module */
-
-static inline uintptr_t libc_tls_vector(void)
-{
-	return *(const uintptr_t *)(arch_thread_pointer() + ARCH_TLS_VECTOR_AT);
-}
-
 /* ---- malloc ---- */
 
 /* True if the word before a block holds its usable size, as in all versions; not if the block has its own mapping. */

@@ -9,7 +9,6 @@
  * Owns: the address of the function; `known`, whose entries are written once and published by `start`. */
 #include <dlfcn.h>
 #include <elf.h>
-#include <sys/uio.h>
 
 #include "recorder/checks/check.h"
 #include "recorder/checks/verify.h"
@@ -46,14 +45,6 @@ void libc_find_start(void)
 	find_object = verify_is_old() ? NULL : (find_object_fn *)lookup_first("_dl_find_object");
 }
 
-static bool read_safely(long pid, const void *from, void *to, size_t bytes)
-{
-	struct iovec here = { to, bytes }, there = { (void *)(uintptr_t)from, bytes };
-
-	return sys_may(SYS_READ) && sys_call6(SYS_process_vm_readv, pid, (long)&here, 1,
-					      (long)&there, 1, 0) == (long)bytes;
-}
-
 /* The program headers: those of the program are where the kernel says, those of others after their ELF header. Returns their
  * number; 0: unreadable. */
 static uint64_t find_headers(long pid, const struct link_map *entry, const Elf64_Phdr **ret)
@@ -64,7 +55,7 @@ static uint64_t find_headers(long pid, const struct link_map *entry, const Elf64
 		*ret = (const Elf64_Phdr *)sys_auxiliary(AT_PHDR);
 		return sys_auxiliary(AT_PHNUM);
 	}
-	if (!read_safely(pid, (const void *)entry->l_addr, &file, sizeof file) ||
+	if (!sys_read_safely(pid, entry->l_addr, &file, sizeof file) ||
 	    __builtin_memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    file.e_phentsize != sizeof **ret)
 		return 0;
@@ -83,7 +74,7 @@ static bool describe(long pid, const struct link_map *map, const struct link_map
 	for (uint64_t i = 0; i < MIN(count, (uint64_t)HEADERS_MAX); i++) {
 		Elf64_Phdr header = { 0 };
 
-		if (!read_safely(pid, headers + i, &header, sizeof header))
+		if (!sys_read_safely(pid, (uintptr_t)(headers + i), &header, sizeof header))
 			return false;
 		uintptr_t at = entry->l_addr + header.p_vaddr;
 
@@ -120,7 +111,7 @@ static bool is_loaded(long pid, const struct known *object)
 {
 	struct link_map entry = { 0 };
 
-	return read_safely(pid, object->map, &entry, sizeof entry) &&
+	return sys_read_safely(pid, (uintptr_t)object->map, &entry, sizeof entry) &&
 	       entry.l_addr == object->bias && entry.l_ld == object->dynamic;
 }
 
@@ -167,7 +158,7 @@ static bool search(long pid, uintptr_t address, struct known *ret)
 	struct link_map entry = { 0 };
 
 	for (uint32_t i = 0; map != NULL && i < OBJECTS_MAX && is_idle(); i++) {
-		if (!read_safely(pid, map, &entry, sizeof entry))
+		if (!sys_read_safely(pid, (uintptr_t)map, &entry, sizeof entry))
 			return false;
 		if (!is_known(map, &entry) && describe(pid, map, &entry, ret)) {
 			if (!is_idle())
