@@ -24,6 +24,10 @@ add_library(hg-same-anywhere INTERFACE)
 target_compile_options(hg-same-anywhere INTERFACE
 	"-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=" "-ffile-prefix-map=${CMAKE_BINARY_DIR}=.")
 
+# hg-hardened: for what is installed and linked. tools/check-fence checks it.
+add_library(hg-hardened INTERFACE)
+target_link_options(hg-hardened INTERFACE LINKER:-z,now LINKER:-z,relro LINKER:-z,separate-code LINKER:-z,noexecstack)
+
 # hg-sanitize: for everything but the recorder and the programs it is tried on. The recorder runs below the
 # allocator of a process that is not ours, where a sanitizer's own hooks would meet ours.
 add_library(hg-sanitize INTERFACE)

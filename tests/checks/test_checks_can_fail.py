@@ -272,9 +272,9 @@ GOOD_LINK += ["-Wl,--version-script=src/recorder/exports.map"]
 GOOD_SOURCE = "#include <string.h>\nsize_t hg_length(const char *s) { return strlen(s); }\nvoid malloc_x(void) {}\n"
 
 
-def fenced(tree, source=GOOD_SOURCE, link=GOOD_LINK, exports="{ global: hg_*; malloc_x; /* no; */ local: *; };\n"):
+def fenced(tree, source=GOOD_SOURCE, link=GOOD_LINK, exports="{ global: hg_*; malloc_x; /* no; */ local: *; };\n", more_imports=""):
     allow = "# loader\n__cxa_finalize\n_ITM_deregisterTMCloneTable\n_ITM_registerTMCloneTable\n__gmon_start__\nstrlen # why\n"
-    tree.write("src/recorder/imports.allow", allow)
+    tree.write("src/recorder/imports.allow", allow + more_imports)
     tree.write("src/recorder/exports.map", exports)
     tree.write("a.c", source)
     tree.run("gcc", "a.c", "-o", "libheapgauge.so", *link)
@@ -312,11 +312,38 @@ def test_fence_finds_a_library(tree):
         ("-Wl,-z,nodelete", None, "can be unloaded"),
         ("-fno-plt", "-fplt", "has PLT relocations"),
         (None, "-Wl,-z,noseparate-code", "symbol table lies among code"),
+        (None, "-Wl,-z,norelro", "its relocations stay writable"),
+        (None, "-Wl,-z,execstack", "wants an executable stack"),
     ],
 )
 def test_fence_finds_a_missing_flag(tree, flag, instead, words):
     link = [x for x in GOOD_LINK if x != flag] + ([instead] if instead else [])
     assert words in only_finding(fenced(tree, link=link))
+
+
+def test_fence_finds_writable_code(tree):
+    source = GOOD_SOURCE + '__asm__(".section .both, \\"awx\\"; .quad 1; .text");\n'
+    assert only_finding(fenced(tree, source)) == "libheapgauge.so: has memory that is writable and executable"
+
+
+def test_fence_finds_relocations_in_code(tree):
+    source = GOOD_SOURCE + '__asm__(".text; .p2align 3; .quad hg_length");\n'
+    assert "has relocations in code" in only_finding(fenced(tree, source, GOOD_LINK + ["-Wl,-z,notext"]))
+
+
+def test_fence_finds_a_symbol_of_a_newer_glibc(tree):
+    source = GOOD_SOURCE + "int _dl_find_object(void *, void *);\nint hg_find(void) { return _dl_find_object(0, 0); }\n"
+    finding = only_finding(fenced(tree, source, more_imports="_dl_find_object\n"))
+    assert finding == "libheapgauge.so: needs _dl_find_object of glibc 2.35, which 2.28 does not have"
+
+
+def test_fence_looks_at_the_command(tree):
+    passes(fenced(tree))
+    tree.write("main.c", "int main(void) { return 0; }\n")
+    tree.run("gcc", "main.c", "-o", "heapgauge", "-no-pie", "-Wl,-z,lazy")
+    status, lines = tree.check("check-fence", "--build", ".")
+    assert status == 1 and "heapgauge: does not bind at load (-z now)" in lines
+    assert "heapgauge: must be loaded at a fixed address (-pie)" in lines
 
 
 @pytest.mark.parametrize("flag, mark", [("-fcf-protection=branch", "SHSTK"), ("-fcf-protection=return", "IBT")])
