@@ -17,10 +17,10 @@
 extern HIDDEN const volatile uint64_t *fork_token;
 extern HIDDEN const uint64_t fork_no_token; /* matches no thread's token */
 
-/* True in a forked child that has not called a hook yet: it has no profile. */
+/* True in a forked child that has not called a hook yet: it has no profile. False: what was reset for the child is visible. */
 static inline bool hook_in_new_child(void)
 {
-	return *fork_token == 0;
+	return __atomic_load_n(fork_token, __ATOMIC_ACQUIRE) == 0;
 }
 
 enum {

@@ -83,7 +83,9 @@ static NOINLINE void free_recorded(void *block)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 
-	if (UNLIKELY(sample_is_filtering()) && !sampled_blocks_may_have(block)) {
+	/* In a new child another thread may be unmapping the parent's samples. */
+	if (UNLIKELY(sample_is_filtering()) && !hook_in_new_child() &&
+	    !sampled_blocks_may_have(block)) {
 		next.free(block);
 		return;
 	}

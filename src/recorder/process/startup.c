@@ -53,7 +53,7 @@ static bool make_token(void)
 
 	if (!countdown_start())
 		return false;
-	*countdown_token() = ++count;
+	__atomic_store_n(countdown_token(), ++count, __ATOMIC_RELEASE);
 	fork_token = countdown_token();
 	return true;
 }

@@ -7,7 +7,8 @@
 #include "recorder/counters/blocks.h"
 #include "recorder/slot.h"
 
-/* True if an address is probably a sample. False: certainly not. No lock, any thread, also outside of hooks. */
+/* True if an address is probably a sample. False: certainly not. No lock, any thread, also outside of hooks but for a new
+ * child (hook_in_new_child), which unmaps what its parent had. */
 bool sampled_blocks_may_have(const void *address);
 
 /* Inserts a block with its weight. ret_old: as in blocks_put. False: no memory, or could not take the lock. */

@@ -8,6 +8,7 @@ C12: every child of a fork populated a profile of its own, whatever it allocated
 
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -241,3 +242,49 @@ def test_a_child_that_goes_on_inside_the_recorder_does_so_in_a_copy(mode, record
         process = report_json(run.path)["processes"][0]
         calls[children] = (process["calls"], process["total_bytes"])
     assert mode == "sample" or calls["60"] == calls["0"]
+
+
+# The child's first hook runs in a thread, on a stack that its parent left, while the main thread calls free.
+FREES_WHILE_A_PROFILE_BEGINS = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *volatile nothing, *volatile kept;
+static volatile int is_child, done;
+static void *begin(void *unused)
+{
+	for (int i = 0; i < 1000 && is_child; i++)
+		kept = malloc(100000), free(kept);
+	done = 1;
+	return unused;
+}
+int main(void)
+{
+	pthread_t thread;
+	int status;
+	for (int i = 0; i < 200000; i++)
+		kept = malloc(100);
+	pthread_create(&thread, NULL, begin, NULL);
+	pthread_join(thread, NULL);
+	if (fork() == 0) {
+		is_child = 1, done = 0;
+		pthread_create(&thread, NULL, begin, NULL);
+		while (!done)
+			free(nothing);
+		pthread_join(thread, NULL);
+		_exit(0);
+	}
+	return wait(&status) < 0 || status != 0;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+def test_a_thread_of_a_child_frees_while_another_leaves_the_profile_of_the_parent(record, report_json, scratch):
+    """It looked for its block among the parent's samples, which were being unmapped. strace makes that take longer."""
+    program = compile_c(scratch, "frees", FREES_WHILE_A_PROFILE_BEGINS, "-pthread")
+    slowly = ["strace", "-f", "-qq", "-o", scratch / "log", "-e", "trace=munmap", "-e", "inject=munmap:delay_exit=30000"]
+    run = record([*slowly, program], "--mode", "sample", "--interval", "4K")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert sum(p["calls"] >= 1000 for p in report_json(run.path)["processes"]) >= 2
