@@ -32,24 +32,53 @@ char order_page[1 << 16];
 #endif
 enum { NEW, STARTING, RUNNING, OFF };
 static PROCESS_STATE int state;
-static uint64_t early_calls; /* before the profile existed */
+static PROCESS_STATE uint64_t
+	early_calls; /* made while a thread starts the recorder, and not in the profile yet */
 
 enum { CALLS_UNTIL_RETRY = 1 << 12 }; /* calls of a thread between two attempts to get a slot */
+
+/* Moves the early calls into the profile. The thread that starts the recorder does so after it has set the state, and a thread that
+ * finds it started after counting its call does too. The exchange and the addition are ordered: whichever comes second sees what the
+ * other did before. */
+static void publish_early_calls(void)
+{
+	uint64_t calls = __atomic_exchange_n(&early_calls, 0, __ATOMIC_ACQ_REL);
+
+	__atomic_fetch_add(&memory.head->health[HEALTH_early_calls], calls, __ATOMIC_RELAXED);
+}
+
+static void count_early_call(void)
+{
+	__atomic_fetch_add(&early_calls, 1, __ATOMIC_ACQ_REL);
+	CHAOS_DELAY();
+	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == RUNNING)
+		publish_early_calls();
+}
 
 /* One caller starts the recorder; others only forward until it is done. */
 static void bring_up(int from, bool forked)
 {
+	/* Those that a parent had not published when it forked. No call of this child is counted before the exchange. */
+	uint64_t inherited = __atomic_load_n(&early_calls, __ATOMIC_RELAXED);
+
+	CHAOS_DELAY();
 	if (!__atomic_compare_exchange_n(&state, &from, STARTING, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE))
 		return;
-	bool started = start_recording(forked);
+	bool started = true;
 
-	if (started) {
-		memory.head->health[HEALTH_early_calls] += forked ? 0 : early_calls;
-	} else {
-		start_failed();
+	/* Since the caller looked at the token, another thread may have started this child. */
+	if (!forked || hook_in_new_child()) {
+		if (forked)
+			__atomic_fetch_sub(&early_calls, inherited, __ATOMIC_RELAXED);
+		started = start_recording(forked);
+		if (!started)
+			start_failed();
 	}
+	CHAOS_DELAY();
 	__atomic_store_n(&state, started ? RUNNING : OFF, __ATOMIC_RELEASE);
+	if (started)
+		publish_early_calls();
 }
 
 /* Releases the locks held by a slot whose hook was abandoned. */
@@ -81,7 +110,7 @@ static struct slot *register_thread(void)
 		if (now == OFF)
 			countdown_own(INT64_MAX); /* from now on hooks forward by a tail call */
 		else
-			__atomic_add_fetch(&early_calls, 1, __ATOMIC_RELAXED);
+			count_early_call();
 		return NULL;
 	}
 	if (!sys_may(SYS_THREADS) ||
