@@ -76,6 +76,7 @@ struct collect_options {
 		stack_most_bytes; /* smaller and larger blocks get no stack; most 0 = no limit */
 	const char *
 		wraps; /* functions to record as pools: format/wraps.h, at most WRAPS_TEXT_MAX bytes; NULL = none */
+	struct live_hooks hooks;  /* of an allocator inside the program; zeroed = none */
 	struct triggers triggers; /* owned by the caller: when to take snapshots or to write */
 	unsigned write_limit;	  /* maximum number of recordings that they write */
 	collect_print *say;	  /* NULL = no reports */

@@ -18,16 +18,19 @@ enum unrecorded_class {
 	"build it with the system's malloc, or with the allocator as a shared library that "       \
 	"defines malloc"
 
+#define UNRECORDED_JEMALLOC                                                                        \
+	"inside a program, 5.2.0 to 5.3.1 is recorded if heapgauge record starts it directly and " \
+	"it has symbols; otherwise build it with the system's malloc"
+
 #define UNRECORDED_LIST(X)                                                                         \
-	X(jemalloc, ALLOCATOR, "jemalloc", UNRECORDED_SYSTEM_MALLOC)                               \
+	X(jemalloc, ALLOCATOR, "jemalloc", UNRECORDED_JEMALLOC)                                    \
 	X(mimalloc, ALLOCATOR, "mimalloc", UNRECORDED_SYSTEM_MALLOC)                               \
 	X(tcmalloc, ALLOCATOR, "tcmalloc", UNRECORDED_SYSTEM_MALLOC)                               \
 	X(snmalloc, ALLOCATOR, "snmalloc", UNRECORDED_SYSTEM_MALLOC)                               \
 	X(rpmalloc, ALLOCATOR, "rpmalloc", UNRECORDED_SYSTEM_MALLOC)                               \
 	X(scudo, ALLOCATOR, "Scudo", UNRECORDED_SYSTEM_MALLOC)                                     \
 	X(dlmalloc, ALLOCATOR, "dlmalloc", UNRECORDED_SYSTEM_MALLOC)                               \
-	X(rust_jemalloc, ALLOCATOR, "jemalloc",                                                    \
-	  "build the Rust code without tikv-jemallocator (global_allocator = std::alloc::System)") \
+	X(rust_jemalloc, ALLOCATOR, "jemalloc", UNRECORDED_JEMALLOC ", without tikv-jemallocator") \
 	X(arrow, ALLOCATOR, "Apache Arrow's memory pool", "set ARROW_DEFAULT_MEMORY_POOL=system")  \
 	X(jvm, RUNTIME, "the Java VM",                                                             \
 	  "see -XX:NativeMemoryTracking=summary with jcmd PID VM.native_memory, and heap dumps "   \

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "format/live/live_hooks.h"
 
 enum { NAMED = 3 };
 
@@ -90,6 +91,11 @@ bool linked_in_is_malloc(const struct profile_process *p)
 	/* The recorder stores only the beginning of a long name. */
 	return p->linked_in[0] && p->allocator[0] &&
 	       strncmp(base, p->allocator, strlen(p->allocator)) == 0;
+}
+
+bool linked_in_has_hooks(const struct profile_process *p)
+{
+	return strstr(p->allocator, LIVE_HOOKS_MARK) != NULL;
 }
 
 ptrdiff_t linked_in_note(const struct profile *profile, struct arena *arena,

@@ -12,6 +12,8 @@ ptrdiff_t missed_notes(const struct run_row *run, struct arena *arena, struct pr
 
 /* Whether the executable defines malloc itself, so that the recorder sees none of its calls. */
 bool linked_in_is_malloc(const struct profile_process *process);
+/* Whether the allocator in the executable was recorded by its own hooks. */
+bool linked_in_has_hooks(const struct profile_process *process);
 
 /* The note on executables that define malloc themselves, if any. Returns the number of notes, or -1 if out of memory. */
 ptrdiff_t linked_in_note(const struct profile *profile, struct arena *arena,

@@ -44,6 +44,7 @@ struct slot {
 	uint32_t last_weight;	/* of the last sample */
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
+	uintptr_t inner_end; /* frames below this address are an allocator's own; 0 = none */
 	struct stack_cache *cache_memory; /* NULL: no memory, or too many slots */
 	struct stack_cache *stack_cache;  /* cache_memory once it is in use: after some walks */
 	uint32_t walks;			  /* walks made without the cache */

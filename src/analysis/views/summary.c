@@ -18,6 +18,7 @@
 #include "analysis/result/process_rows.h"
 #include "base/compiler.h"
 #include "model/estimates.h"
+#include "model/missed.h"
 #include "model/tags.h"
 #include "model/unrecorded.h"
 
@@ -244,6 +245,10 @@ static void describe_allocator(struct writer_state *s)
 	if (!name[0] || strcmp(name, "glibc") == 0)
 		return;
 	words_text(&w, name);
+	if (linked_in_has_hooks(s->process))
+		words_text(&w,
+			   ": linked into the program, and slower while it is recorded, because "
+			   "it calls hooks instead of taking its fast path");
 	sentences_add(&s->sentences, "allocator", &w, NULL);
 }
 

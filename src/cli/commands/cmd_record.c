@@ -14,6 +14,7 @@
 
 #include "cli/budgets.h"
 #include "cli/commands.h"
+#include "cli/linked_in.h"
 #include "cli/options/options.h"
 #include "cli/options/own_option.h"
 #include "cli/options/presets.h"
@@ -618,18 +619,6 @@ static int report_result(struct arguments *arguments, struct collect_result *res
 	return status ? status : checked;
 }
 
-/* Printed before the run, which may be long, and again under every report. */
-static void print_linked_in(const char *program)
-{
-	const char *name = preflight_linked_in(program);
-
-	if (name)
-		cli_error(
-			"%s is linked statically into %s: its allocations cannot be recorded. Link "
-			"it as a shared library, or use the C library's malloc.",
-			name, program);
-}
-
 /* Replaces us with the program, unrecorded: its rank is not selected, or recording is disabled. */
 static int run_untouched(char *const *argv)
 {
@@ -675,8 +664,7 @@ static int run_started(struct arguments *arguments)
 	}
 	if (!arguments->quiet && arguments->preset_sets)
 		print_preset(arguments);
-	if (!arguments->quiet)
-		print_linked_in(collect->argv[0]);
+	linked_in_prepare(collect->argv, arguments->quiet, &collect->hooks);
 	if (arguments->python_malloc && setenv("PYTHONMALLOC", "malloc", 1) < 0) {
 		cli_error("out of memory");
 		return CLI_NOTHING_RECORDED;

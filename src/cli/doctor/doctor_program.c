@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/elf.h"
+#include "cli/linked_in.h"
 #include "collect/binaries/elf_facts.h"
 #include "collect/binaries/needed_libraries.h"
 #include "collect/binaries/preflight.h"
@@ -48,11 +49,17 @@ static void judge_names(struct doctor *doctor, const char *path, const struct el
 			   "stripped: frames will show as module+0x1c30");
 }
 
-static void judge_allocator(struct doctor *doctor, const struct elf_facts *facts)
+static void judge_allocator(struct doctor *doctor, const char *path, const struct elf_facts *facts)
 {
 	const char *name = facts->linked_in ? facts->linked_in : "an allocator";
+	struct live_hooks hooks;
 
-	if (facts->defines_malloc && facts->links_cxx && !facts->defines_new)
+	if (facts->linked_in && linked_in_find_hooks(path, &hooks))
+		doctor_add(
+			doctor, "allocator", DOCTOR_OK, NULL,
+			"%s is linked in statically: recorded by its hooks, if it is 5.2.0 to 5.3.1",
+			name);
+	else if (facts->defines_malloc && facts->links_cxx && !facts->defines_new)
 		doctor_add(doctor, "allocator", DOCTOR_WARN,
 			   "link it as a shared library, or use the C library's malloc",
 			   "%s is linked in: only C++ new and delete are recorded", name);
@@ -120,7 +127,7 @@ static void judge_loaded(struct doctor *doctor, const char *path, const struct e
 
 static void judge_file(struct doctor *doctor, const char *path, const struct elf_facts *facts)
 {
-	judge_allocator(doctor, facts);
+	judge_allocator(doctor, path, facts);
 	if (facts->has_unwind)
 		doctor_add(doctor, "stacks", DOCTOR_OK, NULL, "has unwind information");
 	else

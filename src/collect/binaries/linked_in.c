@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "format/live/live_hooks.h"
+#include "format/unrecorded.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -45,21 +47,6 @@ static struct elf_facts facts_of(struct linked_in *linked_in, const char *path)
 	return file.facts;
 }
 
-/* "an allocator" if its name is unknown, NULL: none. */
-static const char *in_executable(struct linked_in *linked_in, const struct process_row *process)
-{
-	const char *exe = process->exe, *malloc_of = process->allocator;
-
-	if (!exe || !exe[0])
-		return NULL;
-	const char *name = facts_of(linked_in, exe).linked_in;
-
-	if (name || !malloc_of || !malloc_of[0])
-		return name;
-	/* The recorder truncates a long name. */
-	return strncmp(path_base(exe), malloc_of, strlen(malloc_of)) == 0 ? "an allocator" : NULL;
-}
-
 /* The allocator that the recorder forwards to hides nothing. */
 static bool is_recorded(const struct process_row *process, const char *path)
 {
@@ -67,6 +54,41 @@ static bool is_recorded(const struct process_row *process, const char *path)
 
 	return malloc_of && malloc_of[0] && strcmp(path, process->exe ? process->exe : "") != 0 &&
 	       strncmp(path_base(path), malloc_of, strlen(malloc_of)) == 0;
+}
+
+/* The allocator in the executable is recorded by its hooks. */
+static bool has_hooks(const struct process_row *process)
+{
+	return process->allocator && strstr(process->allocator, LIVE_HOOKS_MARK);
+}
+
+/* What the file may hide in this process. */
+static uint64_t unrecorded_in(const struct process_row *process, const char *path, uint64_t found)
+{
+	uint64_t hooked = unrecorded_of_class(UNRECORDED_ALLOCATOR) | UNRECORDED_BIT(sbrk);
+
+	if (is_recorded(process, path))
+		return 0;
+	return has_hooks(process) && process->exe && strcmp(path, process->exe) == 0
+		       ? found & ~hooked
+		       : found;
+}
+
+/* "an allocator" if its name is unknown, NULL: none. */
+static const char *in_executable(struct linked_in *linked_in, const struct process_row *process)
+{
+	const char *exe = process->exe, *malloc_of = process->allocator;
+
+	if (!exe || !exe[0])
+		return NULL;
+	if (has_hooks(process))
+		return NULL;
+	const char *name = facts_of(linked_in, exe).linked_in;
+
+	if (name || !malloc_of || !malloc_of[0])
+		return name;
+	/* The recorder truncates a long name. */
+	return strncmp(path_base(exe), malloc_of, strlen(malloc_of)) == 0 ? "an allocator" : NULL;
 }
 
 /* The loader names a file by the symbolic link, the kernel by the resolved path: readers use the loader's name. */
@@ -100,8 +122,7 @@ void linked_in_find(struct linked_in *linked_in, struct process_rows *rows)
 		struct unrecorded_row row = rows->unrecorded[i];
 		struct elf_facts facts = facts_of(linked_in, row.path);
 
-		if (!is_recorded(&rows->process, row.path))
-			row.found |= facts.unrecorded;
+		row.found |= unrecorded_in(&rows->process, row.path, facts.unrecorded);
 		row.zeroed_bytes = facts.zeroed_bytes;
 		if (row.found || row.zeroed_bytes >= ZEROED_MIN_BYTES)
 			rows->unrecorded[kept++] = row;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "format/live/live_hooks.h"
 #include "format/wraps.h"
 
 /* doc: live_ticket: names one entry of a process' fork and exec log. Whoever starts a program gives it the entry's ticket, and
@@ -35,6 +36,7 @@ struct live_settings {
 	uint64_t python_domains; /* record the allocators of Python as pools */
 	uint64_t python_tasks;	 /* label allocations with their asyncio task */
 	uint64_t total_bytes;	 /* maximum size of the profile; 0 = LIVE_TOTAL_DEFAULT */
+	struct live_hooks hooks;
 	char collector
 		[LIVE_SOCKET_BYTES]; /* its socket, "@PATH": the abstract socket, with a fallback to the file of that name */
 	char folder[LIVE_FOLDER_BYTES]; /* for profiles that cannot be sent; "" = none */
@@ -52,7 +54,7 @@ struct live_settings {
 #define LIVE_ENV_HANDOVER "HEAPGAUGE_HANDOVER"
 enum {
 	LIVE_TICKET_TEXT = 24, /* 16 hexadecimal digits of the profile, 8 of the serial */
-	LIVE_SETTINGS_TEXT = 20 * 17 + LIVE_SOCKET_BYTES + LIVE_FOLDER_BYTES + LIVE_RANKS_BYTES +
+	LIVE_SETTINGS_TEXT = 28 * 17 + LIVE_SOCKET_BYTES + LIVE_FOLDER_BYTES + LIVE_RANKS_BYTES +
 			     LIVE_OTEL_BYTES + WRAPS_TEXT_MAX + 4,
 };
 void live_ticket_write(char to[static LIVE_TICKET_TEXT], struct live_ticket ticket);

@@ -8,6 +8,7 @@
 #include "recorder/clock.h"
 #include "recorder/counters/sites.h"
 #include "recorder/hooks/free.h"
+#include "recorder/hooks/jemalloc.h"
 #include "recorder/otel/thread_context.h"
 #include "recorder/python/interpreter.h"
 #include "recorder/python/stack.h"
@@ -15,6 +16,28 @@
 #include "recorder/sampling/probes.h"
 #include "recorder/sampling/sampled_blocks.h"
 #include "recorder/unwind/walk.h"
+
+/* jemalloc's frames end with the one that holds the arguments of the call, unless that was operator new. */
+static bool is_inner(const struct walk_frame *inner, const uintptr_t *frame, uintptr_t end)
+{
+	return inner->at - (uintptr_t)frame < end - (uintptr_t)frame ||
+	       inner->pc - jemalloc_operators < jemalloc_operators_bytes;
+}
+
+/* The counters of the stack without the allocator's own frames; at least one frame is left. The walk keeps them all: what is
+ * cached depends on them. */
+NOINLINE static uint32_t counters_of_outer(struct slot *slot, const uintptr_t *frame, uint64_t hash)
+{
+	struct walk *walk = slot->walk;
+	uint32_t depth = walk->count;
+
+	while (walk->count > 1 && is_inner(&walk->frame[walk->count - 1], frame, slot->inner_end))
+		hash = walk->info[--walk->count - 1].hash;
+	uint32_t id = sites_counters(slot, hash, LIVE_KIND_HEAP);
+
+	walk->count = depth;
+	return id;
+}
 
 /* Walks the stack of an allocation, caches it and returns its hash. Calls from the loader are never cached, so that each of them
  * gets here. counters: receives the site's counters, allocated if needed; NULL if the stack may have Python frames. */
@@ -28,7 +51,9 @@ static uint64_t walk_and_cache(struct slot *slot, const uintptr_t *frame, uint32
 		modules_loader_allocates(slot);
 	uint64_t hash = walk_stack(slot, frame);
 
-	if (counters != NULL)
+	if (UNLIKELY(counters != NULL && slot->inner_end != 0))
+		id = *counters = counters_of_outer(slot, frame, hash);
+	else if (counters != NULL)
 		id = *counters = sites_counters(slot, hash, LIVE_KIND_HEAP);
 	if (CHECKED)
 		check_walk(slot->walk);

@@ -84,17 +84,45 @@ static bool operators_may_pack(void)
 	return true;
 }
 
-static void write_name(const char *path)
+static const char *file_name(const char *path)
 {
-	char *to = memory.head->allocator;
 	const char *name = path;
 
 	for (; *path; path++) {
 		if (*path == '/')
 			name = path + 1;
 	}
-	for (size_t i = 0; i < sizeof memory.head->allocator - 1 && name[i]; i++)
-		to[i] = name[i];
+	return name;
+}
+
+/* Appends as much as fits; returns the new length. */
+static size_t append_name(size_t length, const char *text)
+{
+	char *to = memory.head->allocator;
+
+	for (; length < sizeof memory.head->allocator - 1 && *text; text++)
+		to[length++] = *text;
+	to[length] = 0;
+	return length;
+}
+
+static const void *malloc_of_program(void)
+{
+	return (void *)(next.other_malloc != NULL ? next.other_malloc : next.malloc);
+}
+
+void allocator_name(void)
+{
+	size_t length = 0;
+
+	if (jemalloc_version[0] == 0 || next.other_malloc == NULL)
+		length = append_name(0, allocator_is_libc
+						? LIBC_NAME
+						: file_name(modules_file_of(malloc_of_program())));
+	if (jemalloc_version[0] == 0)
+		return;
+	length = append_name(length, length != 0 ? ", jemalloc " : "jemalloc ");
+	append_name(append_name(length, jemalloc_version), LIVE_HOOKS_MARK);
 }
 
 void allocator_look_up(void)
@@ -106,15 +134,12 @@ void allocator_look_up(void)
 void allocator_probe(void)
 {
 	static bool probed, tight;
-	const void *malloc_of_program =
-		(void *)(next.other_malloc != NULL ? next.other_malloc : next.malloc);
-	const char *path = modules_file_of(malloc_of_program);
 
-	allocator_is_libc = is_named(path, LIBC_FILE);
-	write_name(allocator_is_libc ? LIBC_NAME : path);
+	allocator_is_libc = is_named(modules_file_of(malloc_of_program()), LIBC_FILE);
+	allocator_name();
 	if (!probed) {
 		tight = next.other_malloc != NULL || operators_may_pack() ||
-			(!allocator_is_libc && packs_tightly());
+			jemalloc_is_expected() || (!allocator_is_libc && packs_tightly());
 		next.usable_in_header = allocator_is_libc && usable_in_header();
 		probed = true;
 	}

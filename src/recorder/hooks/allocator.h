@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "recorder/hooks/jemalloc.h"
 
 /* Code range of the object that defines the malloc we forward to: its mappings are not the program's. */
 extern HIDDEN uintptr_t allocator_start, allocator_bytes;
@@ -14,7 +15,7 @@ extern HIDDEN bool allocator_is_libc;
 
 static ALWAYS_INLINE bool is_in_allocator(uintptr_t pc)
 {
-	return pc - allocator_start < allocator_bytes;
+	return pc - allocator_start < allocator_bytes || pc - jemalloc_pages < jemalloc_pages_bytes;
 }
 
 /* Sets that range, while `next` is being filled in. */
@@ -23,4 +24,7 @@ void allocator_look_up(void);
 /* Writes the allocator's name to the profile header and detects how closely it
  * packs blocks. Called when a profile is created. */
 void allocator_probe(void);
+
+/* Writes the name again, now that a jemalloc inside the executable is recorded. */
+void allocator_name(void);
 #endif

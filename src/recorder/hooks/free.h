@@ -146,4 +146,32 @@ static ALWAYS_INLINE void record_free(struct slot *slot, void *block, const uint
 		record_free_of_unknown(slot, block);
 	ORDER_GIVES(block);
 }
+
+/* A block before its realloc. */
+struct realloc_old {
+	struct block entry; /* counters 0: not recorded */
+	uint64_t fragmentation;
+	uint64_t
+		size_bytes; /* for a block that was not recorded, the usable size is the best estimate */
+};
+
+/* Records that a realloc turned `block`, which may be NULL, into `moved`, NULL: it was freed. Pre: its entry was taken out. */
+static ALWAYS_INLINE void record_realloc(struct slot *slot, const void *block,
+					 const struct realloc_old *old, void *moved, uint64_t size,
+					 uint64_t fragmentation, const uintptr_t *frame)
+{
+	if (old->entry.counters != 0)
+		record_end(slot, block, &old->entry, old->fragmentation, false);
+	else if (block != NULL)
+		record_unknown_free(block);
+	if (UNLIKELY(moved == NULL))
+		return;
+	struct live_site_counters *counters = record_new(slot, moved, size, fragmentation, frame);
+
+	/* The call has the weight of the new block, whether or not the old one was a sample. */
+	if (LIKELY(counters != NULL) &&
+	    (old->entry.counters != 0 || UNLIKELY(block != NULL && counters->samples != 0)))
+		account_realloc(counters, old->size_bytes, size, moved != block,
+				counters->samples != 0 ? slot->last_weight : 1);
+}
 #endif

@@ -148,6 +148,7 @@ static void recover(struct slot *slot, bool forwarding)
 	slot->walk->stamp = 0;
 	stack_cache_forget(slot);
 	slot->last_block = NULL;
+	slot->inner_end = 0;
 }
 
 /* True if the hook that set the guard is still running; `frame` is the calling hook. */

@@ -176,20 +176,8 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 		hook_leave();
 		return NULL;
 	}
-	if (old.counters != 0)
-		record_end(slot, block, &old, fragmentation, false);
-	else if (block != NULL)
-		record_unknown_free(block);
-	if (LIKELY(moved != NULL)) {
-		struct live_site_counters *counters =
-			record_new(slot, moved, size, new_fragmentation, frame);
-
-		/* The call has the weight of the new block, whether or not the old one was a sample. */
-		if (LIKELY(counters != NULL) &&
-		    (old.counters != 0 || UNLIKELY(block != NULL && counters->samples != 0)))
-			account_realloc(counters, old_size, size, moved != block,
-					counters->samples != 0 ? slot->last_weight : 1);
-	}
+	record_realloc(slot, block, &(struct realloc_old){ old, fragmentation, old_size }, moved,
+		       size, new_fragmentation, frame);
 	hook_leave();
 	return moved;
 }

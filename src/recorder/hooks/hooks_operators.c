@@ -21,12 +21,18 @@ static enum kind {
 	MALLOCS, /* always blocks from malloc */
 	OWN,	 /* some are not from malloc */
 	PARTS,	 /* some lie inside a block from malloc */
+	HOOKED,	 /* from a malloc that does not pass through us, and that calls our hooks */
 } blocks_are;
 
 static void learn(enum kind what)
 {
 	if (blocks_are < what)
 		blocks_are = what;
+}
+
+void operators_leave_to_malloc(void)
+{
+	learn(HOOKED);
 }
 
 static ALWAYS_INLINE operator_fn *forward_of(int number)
@@ -96,7 +102,7 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 {
 	operator_fn *forward = forward_of(number);
 
-	if (UNLIKELY(blocks_are == PARTS))
+	if (UNLIKELY(blocks_are >= PARTS))
 		return forward(size, b, c);
 	if (blocks_are == MALLOCS ? countdown_would_pass(size) : countdown_passes(size))
 		return forward(size, b, c);
@@ -163,7 +169,7 @@ NOINLINE static void *delete_recorded(int number, uintptr_t block, uintptr_t b, 
 				      const uintptr_t *frame)
 {
 	operator_fn *forward = forward_of(number);
-	struct slot *slot = block != 0 ? hook_enter(frame) : NULL;
+	struct slot *slot = block != 0 && blocks_are != HOOKED ? hook_enter(frame) : NULL;
 
 	if (slot == NULL)
 		return forward(block, b, c);

@@ -44,6 +44,9 @@ void operators_look_up(void);
 /* Unexports each of our operators that has no next definition; see unexport.h. */
 void operators_unexport(void);
 
+/* Calls of operators are recorded as the calls of malloc that they make. */
+void operators_leave_to_malloc(void);
+
 /* Fallback for an operator whose next_operator is NULL. */
 operator_fn *operators_instead(int number);
 

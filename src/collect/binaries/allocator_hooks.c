@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jemalloc's functions have the prefix that it was configured with: none, je_, _rjem_ or any other. `mallctl` shows the prefix, and
+ * the others must have the same. With two of them in one program, the first is used.
+ *
+ * No state.
+ */
+#include "collect/binaries/allocator_hooks.h"
+
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "collect/binaries/elf_walk.h"
+#include "util/cleanup.h"
+
+/* Beyond this, functions of such names are not of one object file. */
+enum { CODE_MAX = 1 << 16, PREFIX_MAX = 64 };
+
+/* The code of some functions. */
+struct extent {
+	uint64_t start, end;
+};
+
+struct search {
+	char prefix[PREFIX_MAX]; /* of the functions, once mallctl was found */
+	struct live_hooks hooks;
+	struct extent pages, operators;
+};
+
+typedef void take_function(struct search *search, const char *name, const GElf_Sym *symbol);
+
+static void take_mallctl(struct search *search, const char *name, const GElf_Sym *symbol)
+{
+	static const char wanted[] = "mallctl";
+	size_t length = strnlen(name, PREFIX_MAX + sizeof wanted);
+
+	if (search->hooks.mallctl != 0 || length < sizeof wanted - 1 ||
+	    length - (sizeof wanted - 1) >= PREFIX_MAX ||
+	    strcmp(name + length - (sizeof wanted - 1), wanted) != 0)
+		return;
+	search->hooks.mallctl = symbol->st_value;
+	memcpy(search->prefix, name, length - (sizeof wanted - 1));
+}
+
+/* Whether the name contains one of these words and only a suffix of the compiler after it: "_rjem_je_pages_map",
+ * "os_pages_map.constprop.0"; not "je_pages_map.cold", which lies elsewhere and is never on a stack. */
+static bool ends_with_any(const char *name, const char *const *words)
+{
+	for (; *words; words++) {
+		const char *found = strstr(name, *words);
+		const char *rest = found ? found + strlen(*words) : "?";
+
+		if (rest[0] == 0 || (rest[0] == '.' && !strstr(rest, ".cold")))
+			return true;
+	}
+	return false;
+}
+
+/* operator new, and what it calls: newImpl, fallback_impl since 5.3.0, fallbackNewImpl since 5.3.1. */
+static bool is_operator(const char *name)
+{
+	static const char *const starts[] = { "_Znw", "_Zna", "_Z13fallback_impl",
+					      "_Z15fallbackNewImpl", "_Z7newImpl" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
+		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+			return !strstr(name, ".cold");
+	}
+	return false;
+}
+
+static void extend(struct extent *extent, const GElf_Sym *symbol)
+{
+	uint64_t end = symbol->st_value + MIN(symbol->st_size, (uint64_t)CODE_MAX);
+
+	if (extent->end == 0 || symbol->st_value < extent->start)
+		extent->start = symbol->st_value;
+	extent->end = MAX(extent->end, end);
+}
+
+static void take_extent(struct extent extent, uint64_t *ret_start, uint64_t *ret_bytes)
+{
+	*ret_start = extent.start;
+	*ret_bytes = extent.end - extent.start <= CODE_MAX ? extent.end - extent.start : 0;
+}
+
+static void take_others(struct search *search, const char *name, const GElf_Sym *symbol)
+{
+	static const char *const mapping[] = { "pages_map", "pages_unmap", "pages_boot", NULL };
+	const struct {
+		const char *name;
+		uint64_t *at;
+	} wanted[] = { { "realloc", &search->hooks.realloc },
+		       { "free", &search->hooks.free },
+		       { "dallocx", &search->hooks.free },
+		       { "sdallocx", &search->hooks.sdallocx },
+		       { "malloc_usable_size", &search->hooks.usable },
+		       { "sallocx", &search->hooks.usable } };
+	size_t prefix = strlen(search->prefix);
+
+	if (ends_with_any(name, mapping))
+		extend(&search->pages, symbol);
+	if (is_operator(name))
+		extend(&search->operators, symbol);
+	if (strncmp(name, search->prefix, prefix) != 0)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		if (*wanted[i].at == 0 && strcmp(name + prefix, wanted[i].name) == 0)
+			*wanted[i].at = symbol->st_value;
+	}
+}
+
+static void take_table(struct elf_walk *walk, struct search *search, take_function *take)
+{
+	Elf_Data *data = elf_getdata(walk->section, NULL);
+	uint64_t entry = walk->header.sh_entsize;
+	GElf_Sym symbol;
+
+	for (size_t i = 0; data && entry && i < walk->header.sh_size / entry && i < INT32_MAX;
+	     i++) {
+		if (!gelf_getsym(data, (int)i, &symbol))
+			return;
+		if (GELF_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF ||
+		    symbol.st_value == 0)
+			continue;
+		const char *name = elf_walk_name(walk, walk->header.sh_link, symbol.st_name);
+
+		if (name)
+			take(search, name, &symbol);
+	}
+}
+
+static void take_functions(struct span bytes, struct search *search, take_function *take)
+{
+	struct elf_walk walk;
+
+	if (elf_walk_begin(&walk, bytes)) {
+		while (elf_walk_next(&walk))
+			if (walk.header.sh_type == SHT_SYMTAB)
+				take_table(&walk, search, take);
+	}
+	elf_walk_end(&walk);
+}
+
+/* 0: not an executable of this machine's kind, or damaged. */
+static uint64_t program_id(struct span program)
+{
+	Elf64_Ehdr head;
+	struct span table, note;
+
+	if (program.size < sizeof head)
+		return 0;
+	memcpy(&head, program.data, sizeof head);
+	if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    head.e_phentsize != sizeof(Elf64_Phdr) || head.e_phnum == 0 ||
+	    !span_part(program, head.e_phoff, head.e_phnum * sizeof(Elf64_Phdr), &table))
+		return 0;
+	AUTO_FREE Elf64_Phdr *headers = malloc(table.size); /* aligned, unlike the file */
+
+	if (!headers || !table.data)
+		return 0;
+	memcpy(headers, table.data, table.size);
+	for (size_t i = 0; i < head.e_phnum; i++) {
+		if (headers[i].p_type == PT_NOTE &&
+		    !span_part(program, headers[i].p_offset, headers[i].p_filesz, &note))
+			return 0;
+	}
+	return live_program_id(headers, head.e_phnum, (const char *)program.data, false);
+}
+
+bool allocator_hooks_of(struct span program, struct span symbols, struct live_hooks *ret)
+{
+	struct search search = { 0 };
+	uint64_t id = program_id(program);
+
+	*ret = (struct live_hooks){ 0 };
+	if (id == 0)
+		return false;
+	take_functions(symbols, &search, take_mallctl);
+	if (search.hooks.mallctl == 0)
+		return false;
+	take_functions(symbols, &search, take_others);
+	if (search.hooks.realloc == 0 || (search.hooks.free == 0 && search.hooks.sdallocx == 0))
+		return false;
+	take_extent(search.pages, &search.hooks.pages, &search.hooks.pages_bytes);
+	take_extent(search.operators, &search.hooks.operators, &search.hooks.operators_bytes);
+	search.hooks.program = id;
+	*ret = search.hooks;
+	return true;
+}

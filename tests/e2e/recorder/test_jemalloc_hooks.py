@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A jemalloc inside the executable calls the recorder by its own hooks: programs say what they did, and what is recorded is the same.
+
+HEAPGAUGE_LONG=1: also with the jemalloc of three crates, which cargo fetches and compiles for ten minutes: C, C++ and Rust.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from compiled import WAIT_SECONDS, losses
+from test_targets import SOURCES, TARGETS, compare, inconsistencies, parse
+from test_truth import BENCH, split_sites
+
+LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
+ARCHIVE = pathlib.Path("/usr/lib/x86_64-linux-gnu/libjemalloc.a")
+FAMILY = ["malloc", "free", "calloc", "realloc", "aligned_alloc", "memalign", "posix_memalign", "valloc", "malloc_usable_size"]
+OTHERS = ["mallctl", "mallocx", "rallocx", "xallocx", "sallocx", "dallocx", "sdallocx", "nallocx"]
+C_TARGETS = ["t_realloc_rules.c", "t_rv_tiny_blocks.c", "t_threads_cross_free.c", "t_fork_threads.c", "t_temporary_blocks.c"]
+CXX_TARGETS = ["t_cxx_operators.cc"] + ["t_cxx_bad_alloc.cc", "t_rv_every_way.cc"] * LONG
+
+
+def run(*argv, **more):
+    return subprocess.run([str(word) for word in argv], check=True, timeout=WAIT_SECONDS, **more)
+
+
+def link(source, program, archive, *flags):
+    compiler = ["g++", "-std=c++17"] if source.suffix == ".cc" else ["gcc"]
+    run(*compiler, "-O2", "-g", "-pthread", f"-I{TARGETS}", *flags, source, "-o", program, archive, "-lm", "-ldl", "-lstdc++")
+    return program
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Where programs are built; test_targets knows a program's own modules by the folder's name."""
+    path = tmp_path_factory.mktemp("jemalloc") / "targets"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture(scope="session")
+def archive():
+    if not ARCHIVE.exists():
+        pytest.fail(f"{ARCHIVE} is not installed")
+    return ARCHIVE
+
+
+@pytest.fixture(scope="session")
+def prefixed(archive, folder):
+    """The same with names that begin with je_, as Redis has it."""
+    path = folder / "libprefixed.a"
+    run("objcopy", *(f"--redefine-sym={name}=je_{name}" for name in FAMILY + OTHERS), archive, path)
+    return path
+
+
+def check(program, allocator, record, report_json):
+    done = record([program])
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    truth = parse(done.stdout)
+    assert truth.expectations
+    process = report_json(done.path)["processes"][0]
+    assert re.fullmatch(allocator, process["allocator"])
+    assert report_json(done.path)["warnings"] == {}
+    sites = [s for s in report_json(done.path, "sites")["sites"] if s["pid"] == process["pid"]]
+    wrong = compare(truth, process, sites) + inconsistencies(process, sites)
+    assert not wrong, "\n".join(wrong)
+    own = {f["function"].partition("(")[0] for s in sites for f in s["stack"][:1] if f["module"] == str(program)}
+    assert not {name for name in own if re.search(r"hook_invoke|malloc|alloc_default|allocx|fallback|newImpl|operator", name)}, own
+
+
+@pytest.mark.parametrize("name", C_TARGETS + CXX_TARGETS)
+def test_a_target_is_recorded_as_it_says(name, archive, folder, record, report_json):
+    program = link(SOURCES[name], folder / f"{name}-static", archive)
+    check(program, r"jemalloc 5\.3\.0 \(hooks\)", record, report_json)
+
+
+@pytest.mark.parametrize("name", C_TARGETS[1:] + CXX_TARGETS[:1])  # the first calls reallocarray, which has no prefix
+def test_the_same_under_names_with_a_prefix(name, prefixed, folder, record, report_json):
+    names = [f"-D{name}=je_{name}" for name in FAMILY] if name in C_TARGETS else []
+    program = link(SOURCES[name], folder / f"{name}-prefixed", prefixed, *names)
+    check(program, r"glibc, jemalloc 5\.3\.0 \(hooks\)", record, report_json)
+
+
+def test_a_stripped_program_is_recorded_if_its_debug_file_is_there(archive, folder, record, report_json):
+    program = link(SOURCES["t_realloc_rules.c"], folder / "stripped", archive, "-Wl,--build-id")
+    debug = folder / "stripped.debug"
+    run("objcopy", "--only-keep-debug", program, debug)
+    run("objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", program)
+    check(program, r"jemalloc 5\.3\.0 \(hooks\)", record, report_json)
+    debug.unlink()
+    done = record([program])
+    assert done.returncode == 0
+    assert report_json(done.path)["warnings"] == {"unrecorded_allocators": 1}
+    assert report_json(done.path)["processes"][0]["allocator"] == "stripped"
+
+
+def test_the_program_may_be_started_by_another_one(archive, folder, record, report_json):
+    """The addresses are used in the program that they were found in, and not in env."""
+    program = link(SOURCES["t_realloc_rules.c"], folder / "started", archive)
+    done = record(["env", "A=1", program])
+    assert done.returncode == 0
+    allocators = {pathlib.Path(p["command"].split()[0]).name: p["allocator"] for p in report_json(done.path)["processes"]}
+    assert allocators == {"env": "glibc", "started": "jemalloc 5.3.0 (hooks)"}
+
+
+def test_sampled_calls_are_counted_and_estimates_are_right(archive, folder, record, report_json):
+    program = link(BENCH / "churn.c", folder / "churn", archive)
+    done = record([program, "4", "500000"], "--mode", "sample", "--interval", "16KiB")
+    assert done.returncode == 0, done.stderr
+    truth = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)\b", re.search(r"^TRUTH .*$", done.stderr, re.M).group())}
+    [process] = report_json(done.path)["processes"]
+    assert losses(process) == {}
+    assert truth["calls"] <= process["calls"] <= truth["calls"] + 10
+    sites, _ = split_sites(report_json(done.path, "sites")["sites"], program, {"leaf"})
+    for column, key in (("calls", "calls"), ("total_bytes", "bytes"), ("freed_bytes", "bytes")):
+        assert sum(s[column] for s in sites) == pytest.approx(truth[key], rel=0.05)
+
+
+OPERATORS = """
+#include <cstdio>
+#include <vector>
+__attribute__((noinline)) static void *leaf(unsigned n)
+{
+	void *block = n % 2 ? (void *)new char[n + 1] : ::operator new(n + 1);
+	__asm__ volatile("" : "+r"(block));
+	return block;
+}
+int main()
+{
+	std::vector<void *> all(1000);
+	unsigned long bytes = 0;
+	for (unsigned i = 0; i < 200000; i++) {
+		::operator delete(all[i % 1000]);
+		all[i % 1000] = leaf(i % 500);
+		bytes += i % 500 + 1;
+	}
+	std::fprintf(stderr, "TRUTH calls=200000 bytes=%lu\\n", bytes);
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["exact", "sample"])
+def test_operators_that_call_the_linked_in_malloc_count_once(mode, archive, folder, record, report_json):
+    """A jemalloc without C++: libstdc++'s operator new, which passes through the recorder, calls malloc, which does not."""
+    only_c = folder / "libonly_c.a"
+    only_c.write_bytes(archive.read_bytes())
+    run("ar", "d", only_c, *[m for m in run("ar", "t", only_c, capture_output=True, text=True).stdout.split() if "cpp" in m])
+    source = folder / "operators.cc"
+    source.write_text(OPERATORS)
+    program = link(source, folder / "operators", only_c, "-Wl,-u,malloc")
+    done = record([program], "--mode", mode)
+    assert done.returncode == 0, done.stderr
+    truth = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)\b", done.stderr)}
+    [process] = report_json(done.path)["processes"]
+    assert losses(process) == {} and process["allocator"].endswith(" (hooks)")
+    assert truth["calls"] <= process["calls"] <= truth["calls"] + 10
+    if mode == "exact":
+        leaf = [s for s in report_json(done.path, "sites")["sites"] if any(f["function"].partition("(")[0] == "leaf" for f in s["stack"])]
+        assert (sum(s["calls"] for s in leaf), sum(s["total_bytes"] for s in leaf)) == (truth["calls"], truth["bytes"])
+
+
+def test_reports_say_what_it_costs(archive, folder, heapgauge, record, clean_env):
+    program = link(BENCH / "churn.c", folder / "cost", archive)
+    done = record([program, "1", "1000"])
+    text = run(heapgauge, "report", done.path, env=clean_env, capture_output=True, text=True).stdout
+    assert "allocator  jemalloc 5.3.0 (hooks): linked into the program, and slower while it is recorded" in text
+    text = run(heapgauge, "doctor", program, env=clean_env, capture_output=True, text=True).stdout
+    assert "jemalloc is linked in statically: recorded by its hooks" in text
+
+
+# ---- with the jemalloc of crates ----
+
+CRATES = {"5.2.1": "0.4.3", "5.3.0": "0.5.4", "5.3.1": "0.7.0"}
+RUST = """
+use std::alloc::{GlobalAlloc, Layout};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tikv_jemallocator::Jemalloc;
+struct Counting;
+static CALLS: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+static FREES: AtomicU64 = AtomicU64::new(0);
+fn took(bytes: usize) { CALLS.fetch_add(1, Relaxed); BYTES.fetch_add(bytes as u64, Relaxed); }
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, l: Layout) -> *mut u8 { took(l.size()); Jemalloc.alloc(l) }
+    unsafe fn alloc_zeroed(&self, l: Layout) -> *mut u8 { took(l.size()); Jemalloc.alloc_zeroed(l) }
+    unsafe fn dealloc(&self, p: *mut u8, l: Layout) { FREES.fetch_add(1, Relaxed); Jemalloc.dealloc(p, l) }
+    unsafe fn realloc(&self, p: *mut u8, l: Layout, n: usize) -> *mut u8 { took(n); FREES.fetch_add(1, Relaxed); Jemalloc.realloc(p, l, n) }
+}
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+#[repr(align(256))]
+struct Aligned(#[allow(dead_code)] [u8; 700]);
+fn rows(n: usize) -> Vec<Vec<u8>> { (0..n).map(|i| if i % 3 == 0 { vec![0u8; i % 5000] } else { vec![1u8; 10 + i % 300] }).collect() }
+fn main() {
+    let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(|| (0..20).map(|_| rows(1000).len()).sum::<usize>())).collect();
+    let n: usize = threads.into_iter().map(|t| t.join().unwrap()).sum();
+    let mut grows: Vec<u64> = Vec::new();
+    for i in 0..300000 { grows.push(i); }
+    let aligned: Vec<Box<Aligned>> = (0..100).map(|i| Box::new(Aligned([i as u8; 700]))).collect();
+    std::mem::forget(rows(100));
+    eprintln!("{} {} {}", n, grows.len(), aligned.len());
+    let (calls, bytes, frees) = (CALLS.load(Relaxed), BYTES.load(Relaxed), FREES.load(Relaxed));
+    drop(grows);
+    drop(aligned);
+    println!("TRUTH calls={} bytes={} frees={}", calls, bytes, frees + 102);
+}
+"""
+MANIFEST = """
+[package]
+name = "program"
+version = "0.1.0"
+edition = "2021"
+[dependencies]
+tikv-jemallocator = {{ version = "={version}"{features} }}
+[profile.release]
+debug = true
+[workspace]
+"""
+
+
+@pytest.fixture(scope="session", params=[(v, names) for v in CRATES for names in ("prefixed", "plain")], ids="-".join)
+def crate(request, tmp_path_factory):
+    """(version of jemalloc, whether its names have a prefix, the Rust program, the archive in it)"""
+    version, names = request.param
+    path = tmp_path_factory.mktemp(f"crate-{version}") / "targets"
+    (path / "src").mkdir(parents=True)
+    features = ', features = ["unprefixed_malloc_on_supported_platforms"]' if names == "plain" else ""
+    (path / "Cargo.toml").write_text(MANIFEST.format(version=CRATES[version], features=features))
+    (path / "src/main.rs").write_text(RUST)
+    run("cargo", "build", "--release", "-q", "-j2", cwd=path)
+    [archive] = path.glob("target/release/build/tikv-jemalloc-sys-*/out/lib/libjemalloc.a")
+    return version, names, path / "target/release/program", archive
+
+
+@pytest.mark.skipif(not LONG, reason="compiles jemalloc six times: HEAPGAUGE_LONG=1")
+def test_a_rust_program_with_the_jemalloc_of_a_crate(crate, record, report_json):
+    version, names, program, _ = crate
+    done = record([program])
+    assert done.returncode == 0, done.stderr
+    truth = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)\b", done.stdout)}
+    [process] = report_json(done.path)["processes"]
+    assert process["allocator"] == ("glibc, " if names == "prefixed" else "") + f"jemalloc {version} (hooks)"
+    assert losses(process) == {} and report_json(done.path)["warnings"] == {}
+    # Rust's runtime and libc allocate a little by malloc, and println! its buffer after the count.
+    assert truth["calls"] <= process["calls"] <= truth["calls"] + 60
+    assert truth["bytes"] <= process["total_bytes"] <= truth["bytes"] + 100_000
+    assert truth["frees"] <= process["frees"] <= truth["frees"] + 60
+
+
+@pytest.mark.skipif(not LONG, reason="compiles jemalloc six times: HEAPGAUGE_LONG=1")
+@pytest.mark.parametrize("name", C_TARGETS[1:] + ["t_cxx_bad_alloc.cc"])
+def test_a_target_with_the_jemalloc_of_a_crate(name, crate, folder, record, report_json):
+    version, names, _, archive = crate
+    if names == "prefixed" and name.endswith(".cc"):
+        pytest.skip("the crate has no operators")
+    flags = [f"-D{name}=_rjem_{name}" for name in FAMILY] if names == "prefixed" else []
+    program = link(SOURCES[name], folder / f"{name}-{version}-{names}", archive, *flags)
+    before = "glibc, " if names == "prefixed" else ""
+    check(program, before + rf"jemalloc {re.escape(version)} \(hooks\)", record, report_json)
