@@ -89,6 +89,8 @@ static struct slot *inherit(int my_tid)
 		if (tid == 0 || place == NULL || *place == NULL || !has_ended(tid, my_tid))
 			continue;
 		CHAOS_DELAY();
+		__atomic_thread_fence(
+			__ATOMIC_ACQUIRE); /* what that thread did last, now that it has ended */
 		if (__atomic_compare_exchange_n(&live->tid, &tid, (uint32_t)my_tid, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return *place;
@@ -218,7 +220,7 @@ static void log_thread(struct slot *slot, int my_tid, uint32_t number, bool inhe
 		inherit_counters(slot, number);
 	thread->counted_as = slot->thread;
 	__atomic_store_n(&thread->tid, (uint32_t)my_tid, __ATOMIC_RELEASE);
-	slot->live->thread = number;
+	__atomic_store_n(&slot->live->thread, number, __ATOMIC_RELEASE);
 }
 
 COLD struct slot *slot_acquire(void)

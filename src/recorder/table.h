@@ -54,12 +54,14 @@ static ALWAYS_INLINE uint32_t table_next(const struct table *table, uint32_t tag
 	}
 }
 
-/* A view for lookups while another thread may change the table: it may miss an id that is in the table. */
+/* A view for lookups while another thread may change the table: it may miss an id that is in the table. Before its first entries are
+ * there, the view has none: with a mask of 0, a search in the entries that come next might never end. */
 static inline struct table table_view(const struct table *table)
 {
 	struct table view = { .mask = __atomic_load_n(&table->mask, __ATOMIC_ACQUIRE) };
 
-	view.entry = __atomic_load_n(&table->entry, __ATOMIC_ACQUIRE);
+	if (view.mask != 0)
+		view.entry = __atomic_load_n(&table->entry, __ATOMIC_ACQUIRE);
 	return view;
 }
 

@@ -218,7 +218,7 @@ static void read_few_sizes(struct reading *reading, const struct live_sizes_few 
 			   uint64_t first_size, uint64_t calls)
 {
 	size_t at = reading->rows->bar_count;
-	uint64_t used = few ? MIN(LIVE_LOAD(few->used), (uint64_t)LIVE_FEW_SIZES) : 0;
+	uint64_t used = few ? MIN(LIVE_LOAD_LAST(few->used), (uint64_t)LIVE_FEW_SIZES) : 0;
 	uint64_t rest = calls;
 
 	for (uint64_t i = 0; i < used; i++) {
@@ -250,7 +250,7 @@ static void lost_detail(struct reading *reading)
 static void read_sizes(struct reading *reading, const struct live_site_counters *counters,
 		       struct site_counters_row *row)
 {
-	uint32_t reference = LIVE_LOAD(counters->sizes);
+	uint32_t reference = LIVE_LOAD_LAST(counters->sizes);
 	const void *pool = NULL;
 	bool many = reference & LIVE_SIZES_MANY;
 	size_t at = reading->rows->bar_count;
@@ -275,7 +275,7 @@ static void read_sizes(struct reading *reading, const struct live_site_counters 
 static void read_lifetimes(struct reading *reading, const struct live_site_counters *counters,
 			   struct site_counters_row *row)
 {
-	uint32_t reference = LIVE_LOAD(counters->lifetimes);
+	uint32_t reference = LIVE_LOAD_LAST(counters->lifetimes);
 	const struct live_lifetimes *lifetimes =
 		live_view_pool(&reading->view, reading->pool_used, reference, sizeof *lifetimes);
 	uint64_t count[LIVE_LIFETIME_BUCKETS] = { 0 };
@@ -317,7 +317,8 @@ static void read_peak(struct live_peak_rule rule, const struct live_site_counter
 {
 	row->peak_bytes = (int64_t)(row->bytes - row->freed_bytes);
 	row->peak_blocks = (int64_t)(row->calls - row->frees);
-	if (rule.rising || __atomic_load_n(&counters->epoch, __ATOMIC_ACQUIRE) != rule.epoch)
+	live_view_fence();
+	if (rule.rising || LIVE_LOAD_LAST(counters->epoch) != rule.epoch)
 		return;
 	row->peak_bytes = LIVE_LOAD(counters->peak_bytes);
 	row->peak_blocks = LIVE_LOAD(counters->peak_blocks);
@@ -342,7 +343,7 @@ static void load_calls(const struct live_site_counters *site_counters, size_t co
 		const struct live_site_counters *counters = &site_counters[i];
 		struct site_counters_row *row = &to[i];
 
-		row->site = __atomic_load_n(&counters->site, __ATOMIC_ACQUIRE);
+		row->site = LIVE_LOAD_LAST(counters->site);
 		row->slot = LIVE_LOAD(counters->thread);
 		row->calls = LIVE_LOAD(counters->calls);
 		row->bytes = LIVE_LOAD(counters->bytes);
@@ -402,9 +403,9 @@ static void read_site_counters(struct reading *reading, size_t count)
 			row.slot = 0;
 		read_sizes(reading, &site_counters[i], &row);
 		read_lifetimes(reading, &site_counters[i], &row);
-		read_detail(reading, LIVE_LOAD(site_counters[i].reallocs), &row.reallocs,
+		read_detail(reading, LIVE_LOAD_LAST(site_counters[i].reallocs), &row.reallocs,
 			    sizeof row.reallocs);
-		read_detail(reading, LIVE_LOAD(site_counters[i].samples), &row.samples,
+		read_detail(reading, LIVE_LOAD_LAST(site_counters[i].samples), &row.samples,
 			    sizeof row.samples);
 		rows->site_counters[rows->site_counters_count++] = row;
 	}
@@ -538,9 +539,9 @@ static void read_threads(struct reading *reading)
 			struct slot_totals none = { 0 };
 			size_t slot;
 
-			memcpy(&from, &threads[i], sizeof from);
-			if (from.tid == 0)
+			if (LIVE_LOAD_LAST(threads[i].tid) == 0)
 				continue; /* not published yet */
+			memcpy(&from, &threads[i], sizeof from);
 			slot = from.slot;
 			read_thread(&from, slot < slot_count ? &until[slot] : &none,
 				    &rows->threads[i]);
@@ -555,8 +556,8 @@ static void read_remote_frees_of(struct reading *reading, const struct live_thre
 				 uint32_t number, uint32_t kind)
 {
 	struct process_rows *rows = reading->rows;
-	const struct live_owners *owners = live_view_pool(&reading->view, reading->pool_used,
-							  LIVE_LOAD(freer->owners), sizeof *owners);
+	const struct live_owners *owners = live_view_pool(
+		&reading->view, reading->pool_used, LIVE_LOAD_LAST(freer->owners), sizeof *owners);
 	struct remote_frees_row rest = { .freer = number,
 					 .owner = UINT32_MAX,
 					 .kind = kind,
@@ -564,8 +565,9 @@ static void read_remote_frees_of(struct reading *reading, const struct live_thre
 					 .bytes = LIVE_LOAD(freer->remote[kind].bytes) };
 
 	for (unsigned i = 0; owners && i < LIVE_OWNERS; i++) {
+		uint32_t owner = LIVE_LOAD_LAST(owners->entry[i].thread);
 		struct remote_frees_row row = { .freer = number,
-						.owner = LIVE_LOAD(owners->entry[i].thread) - 1,
+						.owner = owner - 1,
 						.kind = LIVE_LOAD(owners->entry[i].kind),
 						.blocks = LIVE_LOAD(owners->entry[i].blocks),
 						.bytes = LIVE_LOAD(owners->entry[i].bytes) };

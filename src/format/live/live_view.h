@@ -14,6 +14,8 @@
 
 /* Counters change while they are read; each load is one machine word. live_view_fence orders loads. */
 #define LIVE_LOAD(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
+/* A word that was stored last, and what was stored before it. */
+#define LIVE_LOAD_LAST(place) __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
 
 struct live_view {
 	const struct live_header *header;

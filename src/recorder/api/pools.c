@@ -574,6 +574,7 @@ void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *
 
 	if (!(state & 1))
 		account_save(counters, state);
+	ARCH_ORDER_STORES(); /* as in account_remove */
 	arch_add(&counters->frees, weight);
 	arch_add(&counters->freed_bytes, block->bytes * weight);
 	if (block->birth_ms != clock_ms())

@@ -8,4 +8,9 @@
 #else
 #error "src/recorder/arch has no folder for this architecture: see \"Porting\" in src/recorder/README.md"
 #endif
+
+/* Other threads and processes see the counters changed before this no later than those changed after it. */
+#ifndef ARCH_ORDER_STORES
+#define ARCH_ORDER_STORES() __atomic_thread_fence(__ATOMIC_RELEASE)
+#endif
 #endif

@@ -93,7 +93,7 @@ static bool would_be_peak(const struct live_peak *peak, const struct slot *slot)
 {
 	return __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED) + account_live(slot->live) -
 		       __atomic_load_n(&slot->published, __ATOMIC_RELAXED) >
-	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+	       __atomic_load_n(&peak->peak_bytes, __ATOMIC_ACQUIRE);
 }
 
 static bool is_new_peak(const struct live_peak *peak)
@@ -110,7 +110,9 @@ static void set_batch(struct live_peak *peak)
 	uint64_t most = (uint64_t)__atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
 	uint64_t batch = most / (PEAK_SHARE * count);
 
-	batch = account_serial ? 0 : MIN(MAX(batch, (uint64_t)BATCH_MIN), (uint64_t)BATCH_MAX);
+	batch = ORDER_LOAD(account_serial)
+			? 0
+			: MIN(MAX(batch, (uint64_t)BATCH_MIN), (uint64_t)BATCH_MAX);
 	__atomic_store_n(&peak->batch_bytes, batch, __ATOMIC_RELAXED);
 	/* Once when the peak is reached, once when the epoch starts. */
 	__atomic_store_n(&peak->bound_bytes, 2 * count * batch, __ATOMIC_RELAXED);
@@ -125,20 +127,20 @@ static int64_t batch_of(const struct live_peak *peak)
 static bool raise_peak(struct live_peak *peak)
 {
 	int64_t total = __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
-	int64_t most = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
+	int64_t most = __atomic_load_n(&peak->peak_bytes, __ATOMIC_ACQUIRE);
 
 	do
 		if (total <= most)
 			return false;
-	while (!__atomic_compare_exchange_n(&peak->peak_bytes, &most, total, true, __ATOMIC_RELAXED,
-					    __ATOMIC_RELAXED));
+	while (!__atomic_compare_exchange_n(&peak->peak_bytes, &most, total, true, __ATOMIC_RELEASE,
+					    __ATOMIC_ACQUIRE));
 	__atomic_store_n(&peak->peak_ms, clock_ms(), __ATOMIC_RELAXED);
 	set_batch(peak);
 	return true;
 }
 
-/* Starts rising if the total is above the maximum. Sets the state before the maximum: a slot that shrinks in between either sees
- * that the new maximum is not stored yet, and stores it, or sees the process rising. */
+/* Starts rising if the total is above the maximum. Sets the state before the maximum (release): a slot that shrinks in between either
+ * sees that the new maximum is not stored yet, and stores it, or (acquire) sees the process rising. */
 static void rise(struct live_peak *peak)
 {
 	uint32_t state = __atomic_load_n(&peak->state, __ATOMIC_RELAXED);
@@ -148,6 +150,8 @@ static void rise(struct live_peak *peak)
 					    __ATOMIC_RELAXED))
 		;
 	raise_peak(peak);
+	/* While rising, counters change without being saved: readers must not see that before the state. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 /* Call before a slot shrinks: the current total is the peak if the process is
@@ -181,6 +185,8 @@ static void gather(struct live_peak *peak, struct slot *requester)
 	for (struct slot *slot = all; slot != NULL; slot = slot->next)
 		publish(peak, slot);
 	rise(peak);
+	/* The rise before the limits, for below_shared: storing the state is not a fence on every architecture. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	int64_t batch = batch_of(peak);
 	int64_t room = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED) -
 		       __atomic_load_n(&peak->total_bytes, __ATOMIC_RELAXED);
@@ -274,7 +280,8 @@ COLD void account_join(struct slot *slot)
 		return;
 	}
 	if (count == 2) {
-		account_serial = memory.control->exact_peak;
+		__atomic_store_n(&account_serial, memory.control->exact_peak != 0,
+				 __ATOMIC_RELAXED);
 		__atomic_store_n(&peak->shared, 1, __ATOMIC_RELEASE);
 	}
 	set_batch(peak);
@@ -302,6 +309,7 @@ NOINLINE void account_above(struct slot *slot)
 		peak->peak_ms = clock_ms();
 		if (!(peak->state & 1))
 			__atomic_store_n(&peak->state, peak->state | 1, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_RELEASE); /* as in rise */
 		set_limits(slot, peak->peak_bytes + 1, peak->peak_bytes);
 		CHAOS_DELAY();
 		if (LIKELY(is_alone(peak)))

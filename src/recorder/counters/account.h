@@ -53,6 +53,8 @@ static ALWAYS_INLINE void account_save(struct live_site_counters *counters, uint
 		counters->peak_bytes = (int64_t)(counters->bytes - counters->freed_bytes);
 		counters->peak_blocks = (int32_t)(counters->calls - counters->frees);
 		__atomic_store_n(&counters->epoch, epoch, __ATOMIC_RELEASE);
+		/* The epoch becomes visible before the change that follows: readers load the counters first. */
+		__atomic_thread_fence(__ATOMIC_RELEASE);
 	}
 }
 

@@ -149,6 +149,7 @@ static bool add_range(uintptr_t start, uint64_t bytes, uint32_t counters)
 
 static void count_removed(struct slot *slot, const struct pieces *removed)
 {
+	ARCH_ORDER_STORES(); /* as in account_remove */
 	for (uint32_t i = 0; i < removed->count; i++) {
 		const struct piece *piece = &removed->piece[i];
 		struct live_site_counters *counters = memory_counters(piece->counters);

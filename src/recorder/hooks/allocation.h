@@ -131,7 +131,7 @@ static ALWAYS_INLINE void account_add(struct slot *slot, struct live_site_counte
 static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_site_counters *counters,
 					uint64_t size, uint64_t fragmentation, uint64_t weight)
 {
-	if (LIKELY(!account_serial))
+	if (LIKELY(!ORDER_LOAD(account_serial)))
 		account_add(slot, counters, size, weight);
 	else
 		account_add_serial(slot, counters, size, weight);

@@ -50,6 +50,7 @@ static ALWAYS_INLINE void account_remove(struct slot *slot, struct live_site_cou
 
 	if (!(state & 1))
 		account_save(counters, state);
+	ARCH_ORDER_STORES(); /* readers that load the frees first find the allocation */
 	arch_add(&counters->frees, weight);
 	arch_add(&counters->freed_bytes, size * weight);
 	arch_add(&live->frees, weight);
@@ -60,7 +61,7 @@ static ALWAYS_INLINE void account_free(struct slot *slot, struct live_site_count
 				       uint64_t size, uint64_t fragmentation, uint64_t birth_ms,
 				       bool temporary, uint64_t weight)
 {
-	if (LIKELY(!account_serial))
+	if (LIKELY(!ORDER_LOAD(account_serial)))
 		account_remove(slot, counters, size, weight);
 	else
 		account_remove_serial(slot, counters, size, weight);

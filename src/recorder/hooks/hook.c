@@ -103,7 +103,7 @@ static struct slot *register_thread(void)
 	next_found();
 	if (now == NEW)
 		bring_up(NEW, false);
-	else if (now == RUNNING && *fork_token == 0)
+	else if (now == RUNNING && hook_in_new_child())
 		bring_up(RUNNING, true); /* forked child */
 	now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
 	if (now != RUNNING) {

@@ -34,7 +34,9 @@ uint32_t process_log_publish(enum missed_reason reason, const char *path, bool b
 	uint32_t number = (uint32_t)__atomic_add_fetch(&memory.head->starts, 1, __ATOMIC_ACQ_REL);
 	struct live_start *entry = entry_of(number);
 
-	__atomic_store_n(&entry->serial, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->serial, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(
+		__ATOMIC_RELEASE); /* a reader of what follows sees that it is being written */
 	entry->reason = reason;
 	entry->failed = 0;
 	entry->pid = becomes && sys_may(SYS_THREADS) ? (uint32_t)sys_getpid() : 0;

@@ -53,8 +53,9 @@ static bool make_token(void)
 
 	if (!countdown_start())
 		return false;
+	/* A thread that sees this sees that the recorder is starting, too: register_thread. */
 	__atomic_store_n(countdown_token(), ++count, __ATOMIC_RELEASE);
-	fork_token = countdown_token();
+	__atomic_store_n(&fork_token, countdown_token(), __ATOMIC_RELEASE);
 	return true;
 }
 

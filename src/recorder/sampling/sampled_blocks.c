@@ -70,8 +70,10 @@ bool sampled_blocks_may_have(const void *address)
 	const struct table *index = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
 	uint32_t tag = tag_of((uintptr_t)address), place = tag;
 
-	return next_entry(index, tag, &place) != 0 ||
-	       __atomic_load_n(&version, __ATOMIC_ACQUIRE) != before;
+	if (next_entry(index, tag, &place) != 0)
+		return true;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* as in sampled_blocks_take */
+	return __atomic_load_n(&version, __ATOMIC_RELAXED) != before;
 }
 
 /* Returns the entry of an address; 0: none. ret_place: just after its index entry. */

@@ -338,11 +338,20 @@ static uint32_t append(const struct live_module *module)
 	return (uint32_t)used;
 }
 
+/* libc_find under rules_lock. The loader takes no lock of ours: of its change and our lock, each side stores its own before it looks for
+ * the other's (is_being_added_to). */
+static bool ask_after_lock(uintptr_t pc, struct libc_found *ret)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return libc_find(pc, ret);
+}
+
 static bool is_there_still(uintptr_t pc, const struct libc_found *object)
 {
 	struct libc_found now;
 
-	return libc_find(pc, &now) && now.object == object->object && now.start == object->start;
+	return ask_after_lock(pc, &now) && now.object == object->object &&
+	       now.start == object->start;
 }
 
 /* Returns the entry for the object at pc: another thread's, its previous one, or, if the path is known, a new one. Rules in
@@ -424,7 +433,7 @@ bool modules_is_of(uintptr_t pc, uint32_t id)
 {
 	struct libc_found object;
 
-	if (!libc_find(pc, &object))
+	if (!ask_after_lock(pc, &object))
 		return id == 0;
 	return id != 0 ? is_of(memory_module(id), object.object) : known_object(&object) == 0;
 }
@@ -440,7 +449,8 @@ struct cfi_table modules_unwind_table(uintptr_t pc)
 	return id != 0 ? unwind_table_of(id) : read_unwind_table(&object);
 }
 
-/* True if another thread may be adding rules or objects right now, unaware of what the loader has done. */
+/* True if another thread may be adding rules or objects right now, unaware of what the loader has done. If not, that thread asks the
+ * loader after this: ask_after_lock. */
 static bool is_being_added_to(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -463,7 +473,8 @@ COLD void modules_loader_frees(struct slot *slot, const void *block)
 	for (uint32_t id = 0; (id = object_of(block, id + 1)) != 0;) {
 		struct live_module *known = memory_module(id);
 
-		known->unmapped_ms = MAX(clock_ms(), (uint64_t)1);
+		__atomic_store_n(&known->unmapped_ms, MAX(clock_ms(), (uint64_t)1),
+				 __ATOMIC_RELAXED);
 		rules_invalidate(known->start, known->end, false);
 	}
 	lock_release(&rules_lock);

@@ -196,7 +196,7 @@ static uint64_t store_rule(uint64_t key, const struct rule_choice *choice, uint6
 			     choice->cfa, choice->fp);
 
 	if (had) {
-		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELAXED);
+		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELEASE); /* after its frame */
 	} else if (table->used < ((uint32_t)1 << (64 - table->shift)) / 8 * 7) {
 		/* count first, as in table_put */
 		__atomic_store_n(&table->used, table->used + 1, __ATOMIC_RELAXED);

@@ -71,6 +71,9 @@ static ALWAYS_INLINE void arch_add(uint64_t *counter, uint64_t by)
 #endif
 }
 
+/* Nothing to do: stores become visible in program order, and arch_add keeps it. */
+#define ARCH_ORDER_STORES() ((void)0)
+
 /* The same for subtraction, for which the compiler emits two instructions. True if the result is negative. */
 static ALWAYS_INLINE bool arch_subtract(uint64_t *word, uint64_t by)
 {

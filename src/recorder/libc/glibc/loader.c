@@ -135,6 +135,7 @@ static bool recall(long pid, uintptr_t address, struct known *ret)
 
 static bool is_idle(void)
 {
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* still, after what was read before */
 	return __atomic_load_n((int *)&_r_debug.r_state, __ATOMIC_ACQUIRE) == RT_CONSISTENT;
 }
 
