@@ -38,7 +38,7 @@ EXPORT int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limi
 static ALWAYS_INLINE int limit_process(pid_t pid, int resource, const struct rlimit *limit,
 				       struct rlimit *old, const uintptr_t *frame)
 {
-	if (pid == 0 || (memory.head != NULL && (uint32_t)pid == memory.head->pid))
+	if (pid == 0 || (sys_may(SYS_THREADS) && pid == sys_getpid()))
 		before_limit(frame, resource, limit);
 	return next_found()->prlimit(pid, resource, limit, old);
 }
