@@ -17,6 +17,9 @@
 
 /* Beyond this, functions of such names are not of one object file. */
 enum { CODE_MAX = 1 << 16, PREFIX_MAX = 64 };
+enum {
+	NAME_BYTES = 256
+}; /* longer names are not of interest; in an untrusted file all may be as long as the file */
 
 /* The code of some functions. */
 struct extent {
@@ -34,7 +37,7 @@ typedef void take_function(struct search *search, const char *name, const GElf_S
 static void take_mallctl(struct search *search, const char *name, const GElf_Sym *symbol)
 {
 	static const char wanted[] = "mallctl";
-	size_t length = strnlen(name, PREFIX_MAX + sizeof wanted);
+	size_t length = strlen(name);
 
 	if (search->hooks.mallctl != 0 || length < sizeof wanted - 1 ||
 	    length - (sizeof wanted - 1) >= PREFIX_MAX ||
@@ -127,7 +130,7 @@ static void take_table(struct elf_walk *walk, struct search *search, take_functi
 			continue;
 		const char *name = elf_walk_name(walk, walk->header.sh_link, symbol.st_name);
 
-		if (name)
+		if (name && strnlen(name, NAME_BYTES) < NAME_BYTES)
 			take(search, name, &symbol);
 	}
 }

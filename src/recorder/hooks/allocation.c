@@ -26,12 +26,13 @@ static bool is_inner(const struct walk_frame *inner, const uintptr_t *frame, uin
 
 /* The counters of the stack without the allocator's own frames; at least one frame is left. The walk keeps them all: what is
  * cached depends on them. */
-NOINLINE static uint32_t counters_of_outer(struct slot *slot, const uintptr_t *frame, uint64_t hash)
+NOINLINE static uint32_t counters_of_outer(struct slot *slot, const uintptr_t *frame, uint64_t hash,
+					   uintptr_t inner_end)
 {
 	struct walk *walk = slot->walk;
 	uint32_t depth = walk->count;
 
-	while (walk->count > 1 && is_inner(&walk->frame[walk->count - 1], frame, slot->inner_end))
+	while (walk->count > 1 && is_inner(&walk->frame[walk->count - 1], frame, inner_end))
 		hash = walk->info[--walk->count - 1].hash;
 	uint32_t id = sites_counters(slot, hash, LIVE_KIND_HEAP);
 
@@ -40,8 +41,10 @@ NOINLINE static uint32_t counters_of_outer(struct slot *slot, const uintptr_t *f
 }
 
 /* Walks the stack of an allocation, caches it and returns its hash. Calls from the loader are never cached, so that each of them
- * gets here. counters: receives the site's counters, allocated if needed; NULL if the stack may have Python frames. */
-static uint64_t walk_and_cache(struct slot *slot, const uintptr_t *frame, uint32_t *counters)
+ * gets here. counters: receives the site's counters, allocated if needed; NULL if the stack may have Python frames. inner_end: frames below
+ * this address are an allocator's own; 0: none. */
+static ALWAYS_INLINE uint64_t walk_and_cache(struct slot *slot, const uintptr_t *frame,
+					     uint32_t *counters, uintptr_t inner_end)
 {
 	bool by_loader = modules_is_loader(frame[1]);
 	uint32_t id = 0;
@@ -51,10 +54,9 @@ static uint64_t walk_and_cache(struct slot *slot, const uintptr_t *frame, uint32
 		modules_loader_allocates(slot);
 	uint64_t hash = walk_stack(slot, frame);
 
-	if (UNLIKELY(counters != NULL && slot->inner_end != 0))
-		id = *counters = counters_of_outer(slot, frame, hash);
-	else if (counters != NULL)
-		id = *counters = sites_counters(slot, hash, LIVE_KIND_HEAP);
+	if (counters != NULL)
+		id = *counters = inner_end == 0 ? sites_counters(slot, hash, LIVE_KIND_HEAP)
+						: counters_of_outer(slot, frame, hash, inner_end);
 	if (CHECKED)
 		check_walk(slot->walk);
 	if (!by_loader && (counters == NULL || id != slot->counters_of_other[LIVE_KIND_HEAP]))
@@ -112,7 +114,8 @@ static ALWAYS_INLINE uint32_t counters_with_python(struct slot *slot, const uint
 						   enum live_kind kind)
 {
 	const struct stack_cache_entry *entry = stack_cache_find(slot, slot->stack_cache, frame);
-	uint64_t native = LIKELY(entry != NULL) ? entry->hash : walk_and_cache(slot, frame, NULL);
+	uint64_t native =
+		LIKELY(entry != NULL) ? entry->hash : walk_and_cache(slot, frame, NULL, 0);
 
 	return python_counters(slot, native, kind, entry == NULL && may_cross_signal_frame(slot),
 			       frame);
@@ -126,7 +129,7 @@ static ALWAYS_INLINE uint32_t counters_native(struct slot *slot, const uintptr_t
 
 	if (entry != NULL)
 		return entry->counters;
-	walk_and_cache(slot, frame, &id);
+	walk_and_cache(slot, frame, &id, slot->inner_end);
 	return id;
 }
 
@@ -141,7 +144,7 @@ NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
 	}
 	if (UNLIKELY(slot->fast_cache == NULL))
 		return tagged(slot, counters_native(slot, frame), tag_here(slot, frame));
-	walk_and_cache(slot, frame, &id);
+	walk_and_cache(slot, frame, &id, 0);
 	return id;
 }
 

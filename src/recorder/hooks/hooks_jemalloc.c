@@ -92,7 +92,14 @@ static struct realloc_old take_old(struct slot *slot, void *block, uint64_t usab
 	return (struct realloc_old){ entry, over(usable, entry.size_bytes), entry.size_bytes };
 }
 
-/* jemalloc's functions are on the stack up to the one that holds the arguments. */
+/* jemalloc's functions are on the stack up to the one that holds the arguments. Without the fast cache, counters_of_walk looks at
+ * this; other programs are spared it. */
+static ALWAYS_INLINE void hide_own_frames(struct slot *slot, const uintptr_t *arguments)
+{
+	slot->fast_cache = slot->fast_cache_untagged = NULL;
+	slot->inner_end = (uintptr_t)arguments;
+}
+
 static void resized(struct slot *slot, void *old_block, uint64_t old_usable, void *block,
 		    uint64_t size, const uintptr_t *arguments, const uintptr_t *frame)
 {
@@ -100,7 +107,7 @@ static void resized(struct slot *slot, void *old_block, uint64_t old_usable, voi
 	struct realloc_old old = take_old(slot, old_block, old_usable);
 
 	hook_record(frame);
-	slot->inner_end = (uintptr_t)arguments;
+	hide_own_frames(slot, arguments);
 	record_realloc(slot, old_block, &old, block, size, fragmentation, frame);
 	slot->inner_end = 0;
 	hook_leave();
@@ -127,7 +134,7 @@ static void on_alloc(UNUSED void *extra, int type, void *block, UNUSED uintptr_t
 	uint64_t fragmentation = over(usable_of(block, size), size);
 
 	hook_record(frame);
-	slot->inner_end = (uintptr_t)arguments;
+	hide_own_frames(slot, arguments);
 	record_new(slot, block, size, fragmentation, frame);
 	slot->inner_end = 0;
 	hook_leave();

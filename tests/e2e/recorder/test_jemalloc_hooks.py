@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A jemalloc inside the executable calls the recorder by its own hooks: programs say what they did, and what is recorded is the same.
 
-HEAPGAUGE_LONG=1: also with the jemalloc of three crates, which cargo fetches and compiles for ten minutes: C, C++ and Rust.
+HEAPGAUGE_LONG=1: also with the jemalloc of three crates, which cargo fetches and compiles for some minutes each: C, C++ and Rust.
 """
 
 import os
@@ -23,8 +23,8 @@ C_TARGETS = ["t_realloc_rules.c", "t_rv_tiny_blocks.c", "t_threads_cross_free.c"
 CXX_TARGETS = ["t_cxx_operators.cc"] + ["t_cxx_bad_alloc.cc", "t_rv_every_way.cc"] * LONG
 
 
-def run(*argv, **more):
-    return subprocess.run([str(word) for word in argv], check=True, timeout=WAIT_SECONDS, **more)
+def run(*argv, timeout=WAIT_SECONDS, **more):
+    return subprocess.run([str(word) for word in argv], check=True, timeout=timeout, **more)
 
 
 def link(source, program, archive, *flags):
@@ -230,7 +230,7 @@ def crate(request, tmp_path_factory):
     features = ', features = ["unprefixed_malloc_on_supported_platforms"]' if names == "plain" else ""
     (path / "Cargo.toml").write_text(MANIFEST.format(version=CRATES[version], features=features))
     (path / "src/main.rs").write_text(RUST)
-    run("cargo", "build", "--release", "-q", "-j2", cwd=path)
+    run("cargo", "build", "--release", "-q", "-j2", cwd=path, timeout=3600)
     [archive] = path.glob("target/release/build/tikv-jemalloc-sys-*/out/lib/libjemalloc.a")
     return version, names, path / "target/release/program", archive
 
