@@ -10,7 +10,20 @@
 
 #include "base/compiler.h"
 
-#define LOADER_NAME "ld-linux-x86-64.so.2"
+struct name {
+	const char *text;
+	size_t bytes;
+};
+#define NAME(text)                                                                                 \
+	{                                                                                          \
+		text, sizeof(text) - 1                                                             \
+	}
+
+/* The file names of the loaders that run the recorder: of glibc and musl. */
+static const struct name loaders[] = { NAME("ld-linux-x86-64.so.2"), NAME("ld-musl-x86_64.so.1") };
+/* What only a loader has in its string table: glibc's its own name, musl's, which has none, what it tells debuggers. */
+static const struct name loader_strings[] = { NAME("ld-linux-x86-64.so.2"),
+					      NAME("_dl_debug_addr") };
 
 struct file {
 	const char *bytes;
@@ -41,10 +54,15 @@ static struct elf_judgement judge_script(const struct file *file)
 				       end - at };
 }
 
-static bool ends_with(const char *text, size_t bytes, const char *end, size_t end_bytes)
+static bool names_loader(const char *path, size_t bytes)
 {
-	return bytes >= end_bytes &&
-	       __builtin_memcmp(text + bytes - end_bytes, end, end_bytes) == 0;
+	for (size_t i = 0; i < ARRAY_SIZE(loaders); i++) {
+		if (bytes >= loaders[i].bytes &&
+		    __builtin_memcmp(path + bytes - loaders[i].bytes, loaders[i].text,
+				     loaders[i].bytes) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* The file offset of a virtual address; SIZE_MAX: none. */
@@ -58,19 +76,12 @@ static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t a
 	return SIZE_MAX;
 }
 
-#define NAME(text)                                                                                 \
-	{                                                                                          \
-		text, sizeof(text) - 1                                                             \
-	}
-
 static bool names_sanitizer(const char *text, uint64_t bytes)
 {
-	static const struct {
-		const char *text;
-		size_t bytes;
-	} names[] = { NAME("__asan_init"),   NAME("__tsan_init"), NAME("__msan_init"),
-		      NAME("__hwasan_init"), NAME("libasan.so"),  NAME("libtsan.so"),
-		      NAME("libhwasan.so"),  NAME("__lsan_") };
+	static const struct name names[] = { NAME("__asan_init"),  NAME("__tsan_init"),
+					     NAME("__msan_init"),  NAME("__hwasan_init"),
+					     NAME("libasan.so"),   NAME("libtsan.so"),
+					     NAME("libhwasan.so"), NAME("__lsan_") };
 
 	for (uint64_t at = 0; at < bytes; at++) {
 		if (at != 0 && text[at - 1] != 0)
@@ -142,14 +153,25 @@ static struct elf_judgement judge_segments(const struct file *file, const Elf64_
 	const char *path = file->bytes + interpreter->p_offset;
 	size_t bytes = interpreter->p_filesz - 1;
 
-	if (!ends_with(path, bytes, LOADER_NAME, sizeof LOADER_NAME - 1))
+	if (!names_loader(path, bytes))
 		return (struct elf_judgement){ ELF_OTHER_LIBC, path, bytes };
 	if (is_sanitized(file, segments, elf->e_phnum, dynamic))
 		return (struct elf_judgement){ .verdict = ELF_SANITIZED };
 	return (struct elf_judgement){ .verdict = ELF_FITS };
 }
 
-/* ld.so has a dynamic section, no interpreter, and its own name as its soname; its string table is small. */
+/* The string with its terminating zero. */
+static bool has_string(const char *bytes, uint64_t length, const struct name *string)
+{
+	for (uint64_t at = 0; length > string->bytes && at < length - string->bytes; at++) {
+		if (bytes[at] == string->text[0] &&
+		    __builtin_memcmp(bytes + at, string->text, string->bytes + 1) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ld.so has a dynamic section, no interpreter, and its string table in its first segment. */
 static bool is_loader(const struct file *file, const Elf64_Ehdr *elf)
 {
 	const Elf64_Phdr *segments = (const Elf64_Phdr *)(const void *)(file->bytes + elf->e_phoff);
@@ -157,15 +179,11 @@ static bool is_loader(const struct file *file, const Elf64_Ehdr *elf)
 	for (unsigned i = 0; i < elf->e_phnum; i++) {
 		const Elf64_Phdr *segment = &segments[i];
 
-		if (segment->p_type != PT_LOAD ||
-		    !holds(file, segment->p_offset, segment->p_filesz))
+		if (segment->p_type != PT_LOAD || segment->p_offset != 0 ||
+		    !holds(file, 0, segment->p_filesz))
 			continue;
-		uint64_t last = segment->p_filesz -
-				MIN((uint64_t)sizeof LOADER_NAME, (uint64_t)segment->p_filesz);
-
-		for (uint64_t at = 0; segment->p_offset == 0 && at < last; at++) {
-			if (__builtin_memcmp(file->bytes + at, LOADER_NAME, sizeof LOADER_NAME) ==
-			    0)
+		for (size_t k = 0; k < ARRAY_SIZE(loader_strings); k++) {
+			if (has_string(file->bytes, segment->p_filesz, &loader_strings[k]))
 				return true;
 		}
 	}

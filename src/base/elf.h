@@ -17,7 +17,7 @@ enum elf_verdict {
 	ELF_OTHER_CLASS,   /* 32-bit */
 	ELF_OTHER_MACHINE, /* another architecture */
 	ELF_STATIC,	   /* no dynamic loader */
-	ELF_OTHER_LIBC,	   /* a loader that is not glibc's */
+	ELF_OTHER_LIBC,	   /* a loader of neither glibc nor musl */
 	ELF_SANITIZED,	   /* the sanitizer's runtime must be loaded first */
 };
 

@@ -22,7 +22,7 @@
 	X(static, PROGRAM, "statically linked")                                                      \
 	X(other_class, PROGRAM, "32-bit")                                                            \
 	X(other_machine, PROGRAM, "built for another architecture")                                  \
-	X(other_libc, PROGRAM, "built for another C library than glibc")                             \
+	X(other_libc, PROGRAM, "built for another C library than glibc and musl")                    \
 	X(sanitized, PROGRAM, "built with a sanitizer")                                              \
 	X(unreadable, PROGRAM,                                                                       \
 	  "its file is not an ELF program or cannot be read, or no descriptor was free")             \

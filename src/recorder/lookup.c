@@ -209,7 +209,7 @@ static const char *soname(const struct libc_object *map)
 	return "";
 }
 
-/* True if another object depends on this one (DT_NEEDED, DT_AUXILIARY, DT_FILTER). */
+/* True if another object depends on this one (DT_NEEDED, DT_AUXILIARY, DT_FILTER), by its own name or one that musl's libc answers to. */
 static bool is_needed_by(const struct libc_object *map, const struct libc_object *by)
 {
 	struct lookup_tables tables;
@@ -221,7 +221,8 @@ static bool is_needed_by(const struct libc_object *map, const struct libc_object
 
 		if ((entry->d_tag == DT_NEEDED || entry->d_tag == DT_AUXILIARY ||
 		     entry->d_tag == DT_FILTER) &&
-		    (same(name, soname(map)) || same(file_name(name), file_name(libc_path(map)))))
+		    (same(name, soname(map)) || same(file_name(name), file_name(libc_path(map))) ||
+		     (libc_is_own_name(name) && libc_is_own_loader(map))))
 			return true;
 	}
 	return false;

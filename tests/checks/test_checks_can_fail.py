@@ -128,7 +128,7 @@ void f(int self) { __asm__("" : "+r"(self)); __asm__ volatile("" ::: "memory"); 
 def test_seam_accepts_what_is_portable(tree):
     tree.write("src/recorder/hooks/a.c", PORTABLE)
     tree.write("src/recorder/arch/x86_64/arch.h", "#define PAUSE __builtin_ia32_pause()\n")
-    tree.write("src/recorder/libc/glibc/loader.c", "#include <link.h>\nstruct link_map *first;\n")
+    tree.write("src/recorder/libc/loader.c", "#include <link.h>\nstruct link_map *first;\n")
     passes(tree.check("check-seam"))
 
 

@@ -77,13 +77,18 @@ static void class_machine_and_loader_are_compared(void **state)
 	elf->e_ident[EI_CLASS] = ELFCLASS32;
 	assert_int_equal(elf_judge(copy, file.bytes.size).verdict, ELF_OTHER_CLASS);
 	elf->e_ident[EI_CLASS] = ELFCLASS64;
+	char *interpreter = NULL;
 	const Elf64_Phdr *segments = (const Elf64_Phdr *)(const void *)(copy + elf->e_phoff);
 
 	for (unsigned i = 0; i < elf->e_phnum; i++) {
 		if (segments[i].p_type == PT_INTERP)
-			memcpy(copy + segments[i].p_offset, "/lib/ld-musl-x", 14);
+			interpreter = copy + segments[i].p_offset;
 	}
+	assert_non_null(interpreter);
+	memcpy(interpreter, "/lib64/ld-uClibc", 16);
 	assert_int_equal(elf_judge(copy, file.bytes.size).verdict, ELF_OTHER_LIBC);
+	memcpy(interpreter, "./lib64/ld-musl-x86_64.so.1", 28); /* as long as glibc's */
+	assert_int_equal(elf_judge(copy, file.bytes.size).verdict, ELF_FITS);
 	free(copy);
 	file_map_release(&file);
 }

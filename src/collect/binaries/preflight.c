@@ -120,8 +120,8 @@ static int explain_verdict(const struct elf_judgement *judgement, const char *su
 	case ELF_OTHER_LIBC:
 		return error_set(
 			error,
-			"%s is built for another C library (its loader is %.*s), and the recorder for glibc.\n"
-			"  Record a build for glibc.",
+			"%s is built for another C library (its loader is %.*s), and the recorder for glibc and musl.\n"
+			"  Record a build for one of these.",
 			subject,
 			(int)(judgement->path_bytes < NAME_SHOWN ? judgement->path_bytes
 								 : NAME_SHOWN),

@@ -9,6 +9,7 @@
 
 #include "recorder/counters/blocks.h"
 #include "recorder/libc/libc.h"
+#include "recorder/lookup.h"
 #include "recorder/unwind/modules.h"
 #include "recorder/hooks/next.h"
 #include "recorder/hooks/operators.h"
@@ -117,7 +118,7 @@ void allocator_name(void)
 
 	if (jemalloc_version[0] == 0 || next.other_malloc == NULL)
 		length = append_name(0, allocator_is_libc
-						? LIBC_NAME
+						? libc_name()
 						: file_name(modules_file_of(malloc_of_program())));
 	if (jemalloc_version[0] == 0)
 		return;
@@ -135,12 +136,14 @@ void allocator_probe(void)
 {
 	static bool probed, tight;
 
-	allocator_is_libc = is_named(modules_file_of(malloc_of_program()), LIBC_FILE);
+	allocator_is_libc = modules_same(malloc_of_program(), lookup_next(LIBC_FUNCTION));
+	bool is_glibc = allocator_is_libc && !libc_is_musl();
+
 	allocator_name();
 	if (!probed) {
 		tight = next.other_malloc != NULL || operators_may_pack() ||
-			jemalloc_is_expected() || (!allocator_is_libc && packs_tightly());
-		next.usable_in_header = allocator_is_libc && usable_in_header();
+			jemalloc_is_expected() || (!is_glibc && packs_tightly());
+		next.usable_in_header = is_glibc && usable_in_header();
 		probed = true;
 	}
 	blocks_start(tight);

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "recorder/hooks/allocator.h"
+#include "recorder/hooks/composed.h"
 #include "recorder/lookup.h"
 #include "recorder/unwind/modules.h"
 #include "recorder/hooks/operators.h"
@@ -108,19 +109,22 @@ static void look_up(struct next *found)
 /* Unexports those of our names that nobody else defines. */
 static void unexport_others(void)
 {
+	/* Missing in some version of musl; forwarded to under another name. glibc's cfree is there, but not found. */
+	static const char of_glibc[][16] = { "cfree",  "pvalloc",     "reallocarray",
+					     "mmap64", "setrlimit64", "prlimit64" };
 	static bool done;
 
 	if (__atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
 		return;
 	unexport_begin();
-	if (next.free_sized == NULL)
-		unexport("free_sized");
-	if (next.free_aligned_sized == NULL)
-		unexport("free_aligned_sized");
-	if (next.fork_alone == NULL)
-		unexport("_Fork");
-	if (next.execveat == NULL)
-		unexport("execveat");
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		if (*(void **)(void *)((char *)&next + wanted[i].at) == NULL)
+			unexport(wanted[i].name);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(of_glibc) && libc_is_musl(); i++) {
+		if (lookup_next(of_glibc[i]) == NULL)
+			unexport(of_glibc[i]);
+	}
 	operators_unexport();
 	unexport_end();
 }
@@ -144,7 +148,7 @@ static COLD void give_up(void)
 static bool is_recorder_behind(const struct next *found)
 {
 	return modules_same((void *)found->confstr, (void *)found->malloc) &&
-	       !modules_same((void *)found->confstr, lookup_next("getauxval")) &&
+	       !modules_same((void *)found->confstr, lookup_next(LIBC_FUNCTION)) &&
 	       !modules_same((void *)found->confstr, lookup_next("__sanitizer_set_death_callback"));
 }
 
@@ -157,6 +161,7 @@ COLD void next_find(void)
 	if (found.malloc == NULL)
 		give_up();
 	found.is_recorder = is_recorder_behind(&found);
+	composed_replace(&found, lookup_next(LIBC_FUNCTION));
 	next = found;
 	operators_look_up();
 	allocator_look_up();

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Differences between C libraries, including their allocator and loader, provided by a folder beside this file;
- * README.md lists what it must define. */
+/* Differences between C libraries, including their allocator and loader; README.md lists what a further one needs.
+ *
+ * One binary serves glibc (2.28 or later) and musl (1.2.2 or later): it imports only what both define, and decides at run time by weak
+ * symbols that only one of them has. So LD_PRELOAD can name it for any program of a process tree. */
 #ifndef RECORDER_LIBC_LIBC_H
 #define RECORDER_LIBC_LIBC_H
 
-#include <features.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The loader's descriptor of an object: a block that it frees when the object is unloaded. */
-struct libc_object;
+#include "base/compiler.h"
+#include "recorder/arch/arch.h"
+
+/* ---- the loaded objects ---- */
+
+/* The loader's descriptor of an object: a block that it frees when the object is unloaded. musl unloads none. */
+struct libc_object {
+	struct link_map map;
+};
 
 struct libc_found {
 	const struct libc_object *object;
@@ -27,9 +36,116 @@ bool libc_tls_find(long pid, uint32_t relocation, uintptr_t words, uintptr_t *re
 /* The same of a variable that the executable defines, by the value of its symbol. */
 bool libc_tls_find_in_executable(long pid, uint64_t value, uintptr_t *ret);
 
-#if defined(__GLIBC__)
-#include "recorder/libc/glibc/libc.h"
-#else
-#error "src/recorder/libc has no folder for this C library: see \"Porting\" in src/recorder/README.md"
+/* The same under a lock of ours, to check what libc_find has said before. musl unloads nothing: no system call. */
+bool libc_find_again(uintptr_t address, struct libc_found *ret);
+
+/* What the loader tells debuggers. NULL: a program without a loader. */
+const struct r_debug *libc_debug(void);
+
+/* Known from libc_find_start on. */
+extern HIDDEN bool libc_musl;
+
+static inline bool libc_is_musl(void)
+{
+	return libc_musl;
+}
+
+/* In search order. At start-up, or under the loader's lock. NULL: no more. */
+static inline const struct libc_object *libc_first_object(void)
+{
+	const struct r_debug *debug = libc_debug();
+
+	return debug != NULL ? (const struct libc_object *)debug->r_map : NULL;
+}
+
+static inline const struct libc_object *libc_next_object(const struct libc_object *object)
+{
+	return (const struct libc_object *)object->map.l_next;
+}
+
+static inline uintptr_t libc_bias(const struct libc_object *object)
+{
+	return object->map.l_addr;
+}
+
+static inline const Elf64_Dyn *libc_dynamic(const struct libc_object *object)
+{
+	return object->map.l_ld;
+}
+
+/* "" or NULL for the executable in glibc, its path in musl. */
+static inline const char *libc_path(const struct libc_object *object)
+{
+	return object->map.l_name;
+}
+
+static inline bool libc_is_executable(const struct libc_object *object)
+{
+	return object->map.l_prev == NULL && (libc_is_musl() || object->map.l_name[0] == 0);
+}
+
+/* musl's libc is its loader, and what programs need under any name that begins with "libc.". */
+static inline bool libc_is_own_name(const char *name)
+{
+	return libc_is_musl() && __builtin_memcmp(name, "libc.", 5) == 0;
+}
+
+static inline bool libc_is_own_loader(const struct libc_object *object)
+{
+	return object->map.l_addr == libc_debug()->r_ldbase;
+}
+
+/* A function that only the loader defines. musl's loader is libc itself, and allocates past the hooks: NULL. */
+static inline const char *libc_loader_function(void)
+{
+	return libc_is_musl() ? NULL : "__tls_get_addr";
+}
+
+/* A function that no other object defines. */
+#define LIBC_FUNCTION "getauxval"
+
+static inline const char *libc_name(void)
+{
+	return libc_is_musl() ? "musl" : "glibc";
+}
+
+/* ---- stacks ---- */
+
+/* Where the kernel put argc; arguments, environment and the auxiliary vector follow. */
+uintptr_t *libc_argument_count(void);
+
+/* The calling thread's control block, at the top of its stack. */
+static inline uintptr_t libc_thread_block(void)
+{
+	return arch_thread_pointer();
+}
+
+/* ---- malloc ---- */
+
+/* True if the word before a block of glibc holds its usable size, as in all versions; not if the block has its own mapping. */
+static ALWAYS_INLINE bool libc_header_has_size(const void *block)
+{
+	enum { IS_MAPPED = 2 };
+
+	return !(((const uint64_t *)block)[-1] & IS_MAPPED);
+}
+
+static ALWAYS_INLINE uint64_t libc_header_size(const void *block)
+{
+	enum { FLAGS = 7 };
+
+	return (((const uint64_t *)block)[-1] & ~(uint64_t)FLAGS) - sizeof(uint64_t);
+}
+
+/* New in glibc 2.34. */
+#if !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 34)
+int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags);
 #endif
+
+/* New in C23. */
+#if !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 43)
+void free_sized(void *block, size_t size);
+void free_aligned_sized(void *block, size_t alignment, size_t size);
+#endif
+
 #endif

@@ -6,6 +6,8 @@
 #include "recorder/unwind/cfi.h"
 
 #include "base/compiler.h"
+#include "recorder/arch/scan.h"
+#include "recorder/libc/libc.h"
 
 uint64_t cfi_uleb(const uint8_t **at, const uint8_t *end)
 {
@@ -466,4 +468,19 @@ bool cfi_run(const struct cfi_entry *entry, uintptr_t pc, struct cfi_scratch *sc
 	m.location = entry->start;
 	m.stop = pc;
 	return run(&m, entry->program, entry->program_end);
+}
+
+bool cfi_state_at(const struct cfi_table *table, uintptr_t pc, bool exact, struct cfi_entry *ret,
+		  struct cfi_scratch *scratch)
+{
+	uintptr_t lookup = exact ? pc : pc - 1;
+
+	if (cfi_find(table, lookup, ret))
+		return cfi_run(ret, lookup, scratch);
+	if (!libc_is_musl() || table->start == NULL)
+		return false;
+	enum scan_result result = arch_scan(pc, exact, scratch);
+
+	*ret = (struct cfi_entry){ .return_register = DW_PC, .signal = result == SCAN_SIGNAL };
+	return result != SCAN_UNKNOWN;
 }

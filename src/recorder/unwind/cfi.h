@@ -62,6 +62,11 @@ bool cfi_find(const struct cfi_table *table, uintptr_t pc, struct cfi_entry *ret
 /* Runs the entry's instructions up to pc; the result is scratch->state. False: unsupported. */
 bool cfi_run(const struct cfi_entry *entry, uintptr_t pc, struct cfi_scratch *scratch);
 
+/* The rules at pc, a return address unless `exact`: by its entry, or, in a program with musl, without one by the code (arch/scan.h).
+ * The result is scratch->state. False: unknown. */
+bool cfi_state_at(const struct cfi_table *table, uintptr_t pc, bool exact, struct cfi_entry *ret,
+		  struct cfi_scratch *scratch);
+
 /* Reads the next ULEB128/SLEB128 below `end`. */
 uint64_t cfi_uleb(const uint8_t **at, const uint8_t *end);
 int64_t cfi_sleb(const uint8_t **at, const uint8_t *end);

@@ -10,6 +10,7 @@
 
 #include <elf.h>
 
+#include "recorder/arch/scan.h"
 #include "recorder/lookup.h"
 #include "recorder/python/interpreter.h"
 #include "recorder/unwind/rules.h"
@@ -53,7 +54,8 @@ static void find_recorder(void)
 void modules_find_loader(void)
 {
 	libc_find_start();
-	modules_extent(lookup_first(LIBC_LOADER_FUNCTION), &loader_start, &loader_bytes);
+	if (libc_loader_function() != NULL)
+		modules_extent(lookup_first(libc_loader_function()), &loader_start, &loader_bytes);
 	find_recorder();
 }
 
@@ -90,6 +92,8 @@ void modules_start(void)
 	program.has_loader = sys_auxiliary(AT_BASE) != 0;
 	if (!program.has_loader)
 		name_from_arguments();
+	if (libc_is_musl())
+		arch_scan_start();
 }
 
 void modules_reset(void)
@@ -343,7 +347,7 @@ static uint32_t append(const struct live_module *module)
 static bool ask_after_lock(uintptr_t pc, struct libc_found *ret)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return libc_find(pc, ret);
+	return libc_find_again(pc, ret);
 }
 
 static bool is_there_still(uintptr_t pc, const struct libc_found *object)

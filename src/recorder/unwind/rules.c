@@ -172,13 +172,12 @@ struct rule_choice {
 };
 
 static struct rule_choice choose_rule(struct slot *slot, const struct module_found *module,
-				      uintptr_t lookup)
+				      uintptr_t pc, bool exact)
 {
 	struct rule_choice choice = { .kind = RULE_STOP };
 	struct cfi_entry entry;
 
-	if (module->id != 0 && cfi_find(&module->unwind, lookup, &entry) &&
-	    cfi_run(&entry, lookup, slot->cfi))
+	if (module->id != 0 && cfi_state_at(&module->unwind, pc, exact, &entry, slot->cfi))
 		choice.kind = classify(&entry, &slot->cfi->state, &choice.cfa, &choice.fp);
 	return choice;
 }
@@ -243,7 +242,7 @@ COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
 		struct module_found module;
 
 		modules_find(slot, lookup, &module);
-		struct rule_choice choice = choose_rule(slot, &module, lookup);
+		struct rule_choice choice = choose_rule(slot, &module, pc, exact);
 
 		if (!lock_acquire(&rules_lock, slot->id))
 			break;

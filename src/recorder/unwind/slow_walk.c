@@ -92,11 +92,11 @@ enum { OUT, AT_END, NO_RULE };
 /* Unwinds the frame that the registers describe. ret_cfa is the frame's. */
 static int step_out(struct machine *m, uint64_t *ret_cfa)
 {
-	uintptr_t pc = m->reg[DW_PC] - (m->exact ? 0 : 1);
-	struct cfi_table table = modules_unwind_table(pc);
+	uintptr_t pc = m->reg[DW_PC];
+	struct cfi_table table = modules_unwind_table(pc - (m->exact ? 0 : 1));
 	struct cfi_entry entry;
 
-	if (!cfi_find(&table, pc, &entry) || !cfi_run(&entry, pc, m->scratch) ||
+	if (!cfi_state_at(&table, pc, m->exact, &entry, m->scratch) ||
 	    entry.return_register != DW_PC)
 		return NO_RULE;
 	if (m->scratch->state.kind[DW_PC] == CFI_UNDEFINED)

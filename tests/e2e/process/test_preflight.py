@@ -86,10 +86,10 @@ def test_another_libc(dynamic, refused):
         for i in range(count):
             kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", data, at + i * size)
             if kind == PT_INTERP:
-                data[offset : offset + length] = b"/lib/ld-musl-x86_64.so.1".ljust(length, b"\0")
+                data[offset : offset + length] = b"/lib/ld64-uClibc.so.1".ljust(length, b"\0")
 
-    said = refused([patched(dynamic, "musl", change)])
-    assert "another C library" in said and "/lib/ld-musl-x86_64.so.1" in said and "glibc" in said
+    said = refused([patched(dynamic, "uclibc", change)])
+    assert "another C library" in said and "/lib/ld64-uClibc.so.1" in said and "glibc and musl" in said
 
 
 @pytest.mark.parametrize("sanitizer", ["address", "thread"])

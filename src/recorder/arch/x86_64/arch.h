@@ -131,6 +131,8 @@ static ALWAYS_INLINE void arch_registers(uint64_t *registers)
 			 : "rax", "memory");
 }
 
+#define ARCH_HAS_SCAN 1 /* scan.c */
+
 /* ---- relocations, from <elf.h>, that store the address of a function: lazily, at load time, as data ---- */
 
 #define ARCH_RELOCATION_CALL R_X86_64_JUMP_SLOT

@@ -13,7 +13,7 @@ struct tls_index {
 	uint64_t generation; /* of the vector in which the module has its entry */
 };
 
-/* The vector has an entry for each module. Entry 0 is its generation, the one before it the number of entries. */
+/* glibc's vector has an entry for each module. Entry 0 is its generation, the one before it the number of entries. */
 struct tls_entry {
 	uintptr_t block, to_free;
 };
@@ -25,7 +25,7 @@ static bool find_block(long pid, const struct tls_index *index, uintptr_t *ret)
 	struct tls_entry head[2] = { 0 }, entry = { 0 };
 
 	*ret = 0;
-	if (!sys_read_safely(pid, vector - sizeof head[0], head, sizeof head))
+	if (libc_is_musl() || !sys_read_safely(pid, vector - sizeof head[0], head, sizeof head))
 		return false;
 	if (index->module > head[0].block || index->generation > head[1].block)
 		return true;

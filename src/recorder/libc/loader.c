@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which object contains an address: _dl_find_object, which takes no lock; before glibc 2.35, which has none, the loader's list.
+/* Which object contains an address: _dl_find_object, which takes no lock; in musl and before glibc 2.35, which have none, the
+ * loader's list.
  *
  * The list may change while it is read, and its entries be freed: they are copied by the kernel, which does not fault, and what
  * was found counts only if the loader was in no call before and after. Objects that were found once are remembered, and checked
- * against their entry before each use: one system call instead of three for each object before it. Namespaces of dlmopen are not
- * in this list.
+ * against their entry before each use: one system call instead of three for each object before it. musl unloads an object only if it
+ * fails to load it, before its code runs: there, what was loaded at start-up or has code on a stack is remembered for ever, and
+ * nothing else. Namespaces of dlmopen are not in this list.
  *
  * Owns: the address of the function; `known`, whose entries are written once and published by `start`. */
 #include <dlfcn.h>
@@ -16,16 +18,23 @@
 #include "recorder/lookup.h"
 #include "recorder/sys.h"
 
-/* struct dl_find_object, for headers that do not have it. */
+/* struct dl_find_object, which only new headers have. */
 struct found_object {
 	unsigned long long flags;
 	void *start, *end;
 	struct link_map *map;
-	void *eh_frame;
-	unsigned long long reserved[7];
+	const uint8_t *unwind_header;
+	uint64_t reserved[7];
 };
 typedef int find_object_fn(void *pc, struct found_object *result);
 static find_object_fn *find_object;
+
+static struct r_debug *debug;
+bool libc_musl;
+
+extern struct r_debug glibc_debug __asm__("_r_debug") __attribute__((weak));
+#define MUSL_DEBUG "_dl_debug_addr"
+extern struct r_debug *musl_debug __asm__(MUSL_DEBUG) __attribute__((weak));
 
 enum { KNOWN_MAX = 512, OBJECTS_MAX = 4 << 10, HEADERS_MAX = 32 };
 
@@ -39,10 +48,42 @@ struct known {
 static struct known known[KNOWN_MAX];
 static uint32_t known_used;
 
-/* Looked up by name: a program linked with us may run with an older glibc. */
-void libc_find_start(void)
+extern Elf64_Dyn own_dynamic[] __asm__("_DYNAMIC") __attribute__((weak, visibility("hidden")));
+
+/* What the loader writes into the executable, if we are part of it; NULL: we are not. Some linkers (mold) take a weak symbol that they do
+ * not see for missing. */
+static struct r_debug *debug_of_executable(void)
 {
-	find_object = verify_is_old() ? NULL : (find_object_fn *)lookup_first("_dl_find_object");
+	for (const Elf64_Dyn *entry = own_dynamic; entry != NULL && entry->d_tag != DT_NULL;
+	     entry++) {
+		if (entry->d_tag == DT_DEBUG)
+			return (struct r_debug *)entry->d_un.d_ptr;
+	}
+	return NULL;
+}
+
+const struct r_debug *libc_debug(void)
+{
+	struct r_debug *found = __atomic_load_n(&debug, __ATOMIC_RELAXED);
+
+	if (found == NULL) {
+		if (&musl_debug != NULL)
+			found = musl_debug;
+		else
+			found = &glibc_debug != NULL ? &glibc_debug : debug_of_executable();
+		__atomic_store_n(&debug, found, __ATOMIC_RELAXED);
+	}
+	return found;
+}
+
+enum { AT_START = 0 }; /* instead of our pid: the list cannot change, it is read directly */
+
+static bool read_safely(long pid, const void *from, void *to, size_t bytes)
+{
+	if (pid != AT_START)
+		return sys_read_safely(pid, (uintptr_t)from, to, bytes);
+	__builtin_memcpy(to, from, bytes);
+	return true;
 }
 
 /* The program headers: those of the program are where the kernel says, those of others after their ELF header. Returns their
@@ -51,11 +92,11 @@ static uint64_t find_headers(long pid, const struct link_map *entry, const Elf64
 {
 	Elf64_Ehdr file = { 0 };
 
-	if (entry->l_prev == NULL) {
+	if (entry->l_prev == NULL && sys_auxiliary(AT_BASE) != 0) {
 		*ret = (const Elf64_Phdr *)sys_auxiliary(AT_PHDR);
 		return sys_auxiliary(AT_PHNUM);
 	}
-	if (!sys_read_safely(pid, entry->l_addr, &file, sizeof file) ||
+	if (!read_safely(pid, (const void *)entry->l_addr, &file, sizeof file) ||
 	    __builtin_memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    file.e_phentsize != sizeof **ret)
 		return 0;
@@ -74,7 +115,7 @@ static bool describe(long pid, const struct link_map *map, const struct link_map
 	for (uint64_t i = 0; i < MIN(count, (uint64_t)HEADERS_MAX); i++) {
 		Elf64_Phdr header = { 0 };
 
-		if (!sys_read_safely(pid, (uintptr_t)(headers + i), &header, sizeof header))
+		if (!read_safely(pid, headers + i, &header, sizeof header))
 			return false;
 		uintptr_t at = entry->l_addr + header.p_vaddr;
 
@@ -111,7 +152,7 @@ static bool is_loaded(long pid, const struct known *object)
 {
 	struct link_map entry = { 0 };
 
-	return sys_read_safely(pid, (uintptr_t)object->map, &entry, sizeof entry) &&
+	return read_safely(pid, object->map, &entry, sizeof entry) &&
 	       entry.l_addr == object->bias && entry.l_ld == object->dynamic;
 }
 
@@ -126,17 +167,19 @@ static bool recall(long pid, uintptr_t address, struct known *ret)
 			continue;
 		*ret = known[i];
 		ret->start = start;
-		if (is_loaded(pid, ret))
+		if (libc_is_musl() || is_loaded(pid, ret))
 			return true;
 		__atomic_store_n(&known[i].start, 0, __ATOMIC_RELAXED);
 	}
 	return false;
 }
 
+/* What musl is about to load does not matter: the code on a stack is of an object that stays. */
 static bool is_idle(void)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* still, after what was read before */
-	return __atomic_load_n((int *)&_r_debug.r_state, __ATOMIC_ACQUIRE) == RT_CONSISTENT;
+	return libc_is_musl() || __atomic_load_n((const int *)&libc_debug()->r_state,
+						 __ATOMIC_ACQUIRE) == RT_CONSISTENT;
 }
 
 static bool is_known(const struct link_map *map, const struct link_map *entry)
@@ -152,20 +195,23 @@ static bool is_known(const struct link_map *map, const struct link_map *entry)
 	return false;
 }
 
-/* Remembers all objects that it passes, so that no later search describes them again. */
+/* Remembers the objects that it passes, so that no later search describes them again. */
 static bool search(long pid, uintptr_t address, struct known *ret)
 {
-	const struct link_map *map = __atomic_load_n(&_r_debug.r_map, __ATOMIC_ACQUIRE);
+	const struct link_map *map = __atomic_load_n(&libc_debug()->r_map, __ATOMIC_ACQUIRE);
 	struct link_map entry = { 0 };
 
 	for (uint32_t i = 0; map != NULL && i < OBJECTS_MAX && is_idle(); i++) {
-		if (!sys_read_safely(pid, (uintptr_t)map, &entry, sizeof entry))
+		if (!read_safely(pid, map, &entry, sizeof entry))
 			return false;
 		if (!is_known(map, &entry) && describe(pid, map, &entry, ret)) {
+			bool found = address >= ret->start && address < ret->end;
+
 			if (!is_idle())
 				return false;
-			remember(ret);
-			if (address >= ret->start && address < ret->end)
+			if (found || pid == AT_START || !libc_is_musl())
+				remember(ret);
+			if (found)
 				return true;
 		}
 		map = entry.l_next;
@@ -173,11 +219,17 @@ static bool search(long pid, uintptr_t address, struct known *ret)
 	return false;
 }
 
+static struct libc_found found_of(const struct known *object)
+{
+	return (struct libc_found){ (const struct libc_object *)object->map, object->start,
+				    object->end, object->unwind_header };
+}
+
 COLD static bool find_in_list(uintptr_t address, struct libc_found *ret)
 {
 	/* The lock of the modules may be held. The kernel only copies: it waits for nobody. */
 	const struct lock *held = CHECKED ? check_lock_set_aside() : NULL;
-	long pid = sys_getpid();
+	long pid = sys_may(SYS_READ | SYS_THREADS) ? sys_getpid() : -1; /* -1: nothing is read */
 	struct known object;
 	bool is_found = recall(pid, address, &object) || search(pid, address, &object);
 
@@ -185,8 +237,33 @@ COLD static bool find_in_list(uintptr_t address, struct libc_found *ret)
 		check_lock_put_back(held);
 	if (!is_found)
 		return false;
-	*ret = (struct libc_found){ (const struct libc_object *)object.map, object.start,
-				    object.end, object.unwind_header };
+	*ret = found_of(&object);
+	return true;
+}
+
+/* Looked up by name: a program linked with us may run with an older glibc. */
+void libc_find_start(void)
+{
+	struct known last;
+
+	libc_musl = &musl_debug != NULL ||
+		    (debug_of_executable() != NULL && lookup_first(MUSL_DEBUG) != NULL);
+	if (libc_is_musl() && __atomic_load_n(&known_used, __ATOMIC_RELAXED) == 0)
+		search(AT_START, 0, &last);
+	else if (!libc_is_musl())
+		find_object =
+			verify_is_old() ? NULL : (find_object_fn *)lookup_first("_dl_find_object");
+}
+
+bool libc_find_again(uintptr_t address, struct libc_found *ret)
+{
+	struct known object;
+
+	if (!libc_is_musl())
+		return libc_find(address, ret);
+	if (!recall(AT_START, address, &object))
+		return false;
+	*ret = found_of(&object);
 	return true;
 }
 
@@ -199,6 +276,6 @@ bool libc_find(uintptr_t address, struct libc_found *ret)
 	if (find_object((void *)address, &found) != 0)
 		return false;
 	*ret = (struct libc_found){ (const struct libc_object *)found.map, (uintptr_t)found.start,
-				    (uintptr_t)found.end, found.eh_frame };
+				    (uintptr_t)found.end, found.unwind_header };
 	return true;
 }
