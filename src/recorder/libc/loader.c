@@ -198,7 +198,9 @@ static bool is_known(const struct link_map *map, const struct link_map *entry)
 /* Remembers the objects that it passes, so that no later search describes them again. */
 static bool search(long pid, uintptr_t address, struct known *ret)
 {
-	const struct link_map *map = __atomic_load_n(&libc_debug()->r_map, __ATOMIC_ACQUIRE);
+	const struct r_debug *loader = libc_debug();
+	const struct link_map *map =
+		loader != NULL ? __atomic_load_n(&loader->r_map, __ATOMIC_ACQUIRE) : NULL;
 	struct link_map entry = { 0 };
 
 	for (uint32_t i = 0; map != NULL && i < OBJECTS_MAX && is_idle(); i++) {
