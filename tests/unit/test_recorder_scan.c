@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links: recorder-parts format base */
 /* Unwinding by code alone (arch/scan.h), compared with the unwind information of code that has both: for every call in every function
- * of glibc, the frame must be the same, or unknown. */
+ * of glibc, the frame is the same or unknown, but for a few: docs/internals/stack-walk.md. */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -96,12 +96,12 @@ static struct counts compare_object(uintptr_t inside)
 	return counts;
 }
 
-static void every_call_of_libc_has_the_frame_of_its_unwind_information(void **state)
+static void nearly_every_call_of_libc_has_the_frame_of_its_unwind_information(void **state)
 {
 	(void)state;
 	struct counts counts = compare_object((uintptr_t)&strtol);
 
-	/* What differs are the calls of functions that never return, and of which only another function's code tells it. */
+	/* Bounds, not a proof: glibc 2.36 has 21 that differ and 693 unknown. Most of the 21 follow a call that never returns. */
 	assert_true(counts.same > 1000);
 	assert_in_range(counts.different, 0, counts.same / 400);
 	assert_in_range(counts.unknown, 0, counts.same / 10);
@@ -110,7 +110,7 @@ static void every_call_of_libc_has_the_frame_of_its_unwind_information(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_call_of_libc_has_the_frame_of_its_unwind_information),
+		cmocka_unit_test(nearly_every_call_of_libc_has_the_frame_of_its_unwind_information),
 	};
 
 	arch_scan_start();

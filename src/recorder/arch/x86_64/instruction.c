@@ -335,20 +335,43 @@ static struct instruction control_flow(uint8_t op, uintptr_t target)
 	}
 }
 
+/* The destination is rm, reg or the accumulator. */
+static struct instruction arithmetic(const struct decoder *d)
+{
+	unsigned form = d->opcode & 7;
+
+	if (form < 2 && d->mod == 3)
+		return (struct instruction){ .kind = writes(d->rm) };
+	return (struct instruction){ .kind = form == 2 || form == 3 ? writes(d->reg)
+								    : INSTRUCTION_OTHER };
+}
+
+static struct instruction move_from_register(const struct decoder *d)
+{
+	if (d->mod == 3 && d->rm == REG_FP && d->reg == REG_SP)
+		return (struct instruction){ .kind = INSTRUCTION_FP_IS_SP };
+	if (d->mod != 3 || d->rm != REG_SP)
+		return (struct instruction){ .kind = INSTRUCTION_OTHER };
+	return (struct instruction){ .kind = d->reg == REG_FP ? INSTRUCTION_SP_IS
+							      : INSTRUCTION_LOST_SP,
+				     .base_is_fp = true };
+}
+
+static struct instruction exchange(const struct decoder *d)
+{
+	bool with_sp = d->reg == REG_SP || (d->mod == 3 && d->rm == REG_SP);
+
+	return (struct instruction){ .kind = with_sp ? INSTRUCTION_LOST_SP : INSTRUCTION_OTHER };
+}
+
 static struct instruction in_first_map(const struct decoder *d, uintptr_t next, int64_t immediate)
 {
 	uint8_t op = d->opcode;
 
 	if (is_invalid_in_first_map(op))
 		return (struct instruction){ .kind = INSTRUCTION_UNKNOWN };
-	if (op < 0x38) { /* arithmetic; the destination is rm, reg or the accumulator */
-		unsigned form = op & 7;
-
-		if (form < 2 && d->mod == 3)
-			return (struct instruction){ .kind = writes(d->rm) };
-		return (struct instruction){ .kind = form == 2 || form == 3 ? writes(d->reg)
-									    : INSTRUCTION_OTHER };
-	}
+	if (op < 0x38)
+		return arithmetic(d);
 	if (op >= 0x50 && op <= 0x57)
 		return (struct instruction){ .kind = INSTRUCTION_PUSH,
 					     .reg = (int8_t)((op & 7) | (d->rex_b ? 8 : 0)) };
@@ -370,21 +393,12 @@ static struct instruction in_first_map(const struct decoder *d, uintptr_t next, 
 	case 0x83:
 		return group_of_immediates(d, immediate);
 	case 0x89:
-		if (d->mod == 3 && d->rm == REG_FP && d->reg == REG_SP)
-			return (struct instruction){ .kind = INSTRUCTION_FP_IS_SP };
-		if (d->mod != 3 || d->rm != REG_SP)
-			return (struct instruction){ .kind = INSTRUCTION_OTHER };
-		return (struct instruction){ .kind = d->reg == REG_FP ? INSTRUCTION_SP_IS
-								      : INSTRUCTION_LOST_SP,
-					     .base_is_fp = true };
+		return move_from_register(d);
 	case 0x8b:
 	case 0x8d:
 		return move_to_register(d, op == 0x8d);
 	case 0x87: /* xchg */
-		return (struct instruction){ .kind = d->mod == 3 && writes(d->rm) ==
-									     INSTRUCTION_LOST_SP
-							     ? INSTRUCTION_LOST_SP
-							     : writes(d->reg) };
+		return exchange(d);
 	case 0xff:
 		return group_ff(d, next);
 	default:

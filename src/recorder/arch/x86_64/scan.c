@@ -33,7 +33,7 @@ enum base { BASE_SP, BASE_FP, BASE_LOST };
 
 /* The registers that a function leaves as they were: rbx, rbp, r12 to r15. */
 enum { SAVED = 6, SAVED_FP = 1, IN_ITSELF = INT16_MIN };
-static const uint8_t saved_register[SAVED] = { 3, REG_FP, 12, 13, 14, 15 };
+static const int8_t saved_register[SAVED] = { 3, REG_FP, 12, 13, 14, 15 };
 static const uint8_t saved_number[SAVED] = { 3, DW_FP, 12, 13, 14, 15 };
 
 /* A place in the code and the stack pointer there, relative to its value, or that of fp, at the start. */
