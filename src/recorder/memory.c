@@ -16,7 +16,8 @@
 #include "recorder/hooks/hook.h"
 #include "recorder/sys.h"
 
-_Static_assert(LIVE_PAGE % ARCH_PAGE == 0, "regions are opened page by page");
+_Static_assert(LIVE_PAGE % ARCH_PAGE == 0 && LIVE_REGION_ALIGN % ARCH_PAGE_MAX == 0,
+	       "regions are opened page by page");
 
 enum {
 	SLAB_MIN = 64 * 1024,
@@ -29,6 +30,7 @@ enum {
 
 PROCESS_STATE struct memory memory;
 unsigned sys_forbidden;
+uintptr_t sys_page_bytes = ARCH_PAGE_MAX;
 const uint64_t fork_no_token = ~0ull;
 PROCESS_STATE const volatile uint64_t *fork_token = &fork_no_token;
 
@@ -124,7 +126,7 @@ void memory_shrink(uint64_t limit_bytes)
 	for (int i = 0; i < LIVE_REGIONS; i++) {
 		uint64_t kept = memory_opened(i) + limit_bytes / kept_part / 64 * share[i];
 		/* Keep room for at least a few areas: each block far from the others needs one. */
-		uint64_t unit = i == LIVE_LEAVES || i == LIVE_AREAS ? LIVE_LEAF_UNIT : LIVE_PAGE;
+		uint64_t unit = i == LIVE_LEAVES || i == LIVE_AREAS ? LIVE_LEAF_UNIT : sys_page();
 
 		give_back(i, (kept + unit - 1) & ~(unit - 1));
 	}

@@ -12,6 +12,7 @@
 
 #include "base/compiler.h"
 #include "format/live/live.h"
+#include "recorder/sys.h"
 
 /* Section for most variables that a forked child resets, and small ones used with them: a child copies each page it writes to. */
 #define PROCESS_STATE __attribute__((section("heapgauge_state")))
@@ -36,7 +37,7 @@ static inline bool memory_is_file(void)
 /* Rounds up to whole pages. */
 static inline uint64_t memory_pages(uint64_t bytes)
 {
-	return (bytes + LIVE_PAGE - 1) & ~(uint64_t)(LIVE_PAGE - 1);
+	return (bytes + sys_page() - 1) & ~(uint64_t)(sys_page() - 1);
 }
 
 /* Adopts a mapping of head->total_bytes whose header pages are open. */

@@ -26,6 +26,13 @@
 	} while (0)
 #endif
 
+/* The kernel's page size, which mappings are changed by. Memory is probed by ARCH_PAGE, which is right for larger pages too. */
+extern uintptr_t sys_page_bytes;
+static inline uintptr_t sys_page(void)
+{
+	return ARCH_PAGE_MAX == ARCH_PAGE ? (uintptr_t)ARCH_PAGE : sys_page_bytes;
+}
+
 static inline long sys_call6(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long refused = 0;

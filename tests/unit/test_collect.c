@@ -115,7 +115,8 @@ static void client_start_as(struct client *client, const struct deviation *how)
 		_exit(how->huge_pages ? 7 : 54);
 	client->made.head = (struct live_header *)(void *)memory;
 	client->control = (struct live_control *)(void *)(memory + CLIENT_BYTES);
-	live_header_init(client->made.head, CLIENT_BYTES + (how->wrong_size ? LIVE_PAGE : 0));
+	live_header_init(client->made.head,
+			 CLIENT_BYTES + (how->wrong_size ? LIVE_REGION_ALIGN : 0));
 	struct live_own *own = &client->made.head->own;
 
 	for (int i = 0; i < LIVE_REGIONS; i++)

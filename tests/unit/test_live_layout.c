@@ -30,7 +30,11 @@ static void every_total_gives_regions_that_pass_the_check(void **state)
 
 		assert_null(live_header_check(header, total));
 		assert_true(header->total_bytes <= total &&
-			    total - header->total_bytes < LIVE_PAGE);
+			    total - header->total_bytes < LIVE_REGION_ALIGN);
+		for (unsigned i = 0; i < LIVE_REGIONS; i++) {
+			assert_int_equal(header->region[i].at % LIVE_REGION_ALIGN, 0);
+			assert_int_equal(header->region[i].bytes % LIVE_REGION_ALIGN, 0);
+		}
 		assert_int_equal(header->region[LIVE_LEAVES].bytes % LIVE_LEAF_UNIT, 0);
 		assert_true(header->region[LIVE_LEAVES].bytes >= 16 * LIVE_LEAF_UNIT);
 		assert_true(header->region[LIVE_SITE_COUNTERS].bytes /

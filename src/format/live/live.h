@@ -30,6 +30,7 @@ enum {
 	LIVE_MAJOR = 8,
 	LIVE_MINOR = 0,
 	LIVE_PAGE = 4096,
+	LIVE_REGION_ALIGN = 65536, /* the largest page size of any kernel */
 };
 
 /* The regions of the mapping. The unit of `used` is in brackets. */

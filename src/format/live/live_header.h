@@ -10,7 +10,8 @@
 #include "format/missed.h"
 
 struct live_span {
-	uint64_t at, bytes; /* offset in the mapping; a multiple of LIVE_PAGE */
+	uint64_t at,
+		bytes; /* offset in the mapping; multiples of LIVE_PAGE, new ones of LIVE_REGION_ALIGN */
 };
 
 /* doc: live_peak

@@ -8,7 +8,7 @@
  * part.
  *
  * Compiled into the recorder too: no libc, no allocation. Pure functions, any thread.
- * Invariant: regions are adjacent, in the order of enum live_region, made of whole pages, and end within total_bytes.
+ * Invariant: regions are adjacent, in the order of enum live_region, aligned to LIVE_REGION_ALIGN, and end within total_bytes.
  */
 #include "format/live/live.h"
 
@@ -48,7 +48,7 @@ static const struct share {
 			 LIVE_TOP_ENTRIES * sizeof(struct live_area) },
 	[LIVE_LEAVES] = { LIVE_LEAF_UNIT, 0, 16 * LIVE_LEAF_UNIT,
 			  (uint64_t)LIVE_LEAF_UNIT << 31 }, /* min only: it gets the rest */
-	[LIVE_LEAF_ERAS] = { sizeof(uint32_t), 15, KIB(4),
+	[LIVE_LEAF_ERAS] = { sizeof(uint32_t), 15, KIB(64),
 			     GIB(1) }, /* for as many units as fit into the total */
 	[LIVE_ERAS] = { LIVE_ERA_UNIT, 4, 16 * LIVE_ERA_UNIT, (uint64_t)LIVE_ERA_UNIT << 31 },
 	[LIVE_CODES] = { sizeof(struct live_code), 11, KIB(64), GIB(1) },
@@ -62,7 +62,7 @@ static uint64_t region_bytes(enum live_region region, uint64_t total_bytes)
 
 	bytes = MAX(bytes, share->min_bytes);
 	bytes = MIN(bytes, share->max_bytes);
-	return bytes & ~(uint64_t)(LIVE_PAGE - 1);
+	return bytes & ~(uint64_t)(LIVE_REGION_ALIGN - 1);
 }
 
 size_t live_entry_bytes(enum live_region region)
@@ -72,10 +72,10 @@ size_t live_entry_bytes(enum live_region region)
 
 int live_header_init(struct live_header *header, uint64_t total_bytes)
 {
-	uint64_t others = sizeof *header;
-	uint64_t at = sizeof *header;
+	uint64_t at = (sizeof *header + LIVE_REGION_ALIGN - 1) & ~(uint64_t)(LIVE_REGION_ALIGN - 1);
+	uint64_t others = at;
 
-	total_bytes &= ~(uint64_t)(LIVE_PAGE - 1);
+	total_bytes &= ~(uint64_t)(LIVE_REGION_ALIGN - 1);
 	if (total_bytes < LIVE_TOTAL_MIN)
 		return -1;
 	for (unsigned i = 0; i < LIVE_REGIONS; i++)

@@ -97,7 +97,7 @@ struct object {
 
 static uintptr_t page_of(uintptr_t address)
 {
-	return address & ~(uintptr_t)(ARCH_PAGE - 1);
+	return address & ~(sys_page() - 1);
 }
 
 /* The program headers follow the ELF header at the start of the object. */
@@ -186,11 +186,11 @@ static bool write_word(const struct object *object, uintptr_t *word, uintptr_t v
 	void *page = (void *)page_of((uintptr_t)word);
 
 	if (sealed && (!sys_may(SYS_MEMORY) ||
-		       sys_failed(sys_mprotect(page, ARCH_PAGE, PROT_READ | PROT_WRITE))))
+		       sys_failed(sys_mprotect(page, sys_page(), PROT_READ | PROT_WRITE))))
 		return false;
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 	if (sealed)
-		sys_mprotect(page, ARCH_PAGE, PROT_READ);
+		sys_mprotect(page, sys_page(), PROT_READ);
 	return true;
 }
 

@@ -67,7 +67,7 @@ EXPORT int munmap(void *address, size_t bytes)
 		return next_found()->munmap(address, bytes);
 	hook_record(frame);
 	/* A misaligned address or a zero length fails and changes nothing; any other munmap succeeds. */
-	if ((uintptr_t)address % ARCH_PAGE == 0 && bytes != 0)
+	if ((uintptr_t)address % sys_page() == 0 && bytes != 0)
 		maps_remove(slot, (uintptr_t)address, memory_pages(bytes));
 	stack_memory_unmapped((uintptr_t)address, memory_pages(bytes));
 	hook_guard((uintptr_t)frame | GUARD_FORWARDING);

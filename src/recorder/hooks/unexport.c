@@ -23,7 +23,7 @@ static bool protect(int protection)
 	uintptr_t start, bytes;
 
 	lookup_own_table(&start, &bytes);
-	uintptr_t before = start % ARCH_PAGE;
+	uintptr_t before = start % sys_page();
 
 	return bytes != 0 &&
 	       !sys_failed(sys_mprotect((void *)(start - before), before + bytes, protection));

@@ -219,7 +219,7 @@ static void *map_memory(int fd, uint64_t *ret_total)
 	if (fd >= 0 && file_limit != UINT64_MAX)
 		total = MIN(total, saturating_sub(file_limit, LIVE_PAGE));
 	for (; total >= LIVE_TOTAL_MIN; total /= 4) {
-		total &= ~(uint64_t)(LIVE_PAGE - 1);
+		total &= ~(uint64_t)(LIVE_REGION_ALIGN - 1);
 		if (fd >= 0 &&
 		    sys_failed(sys_call3(SYS_ftruncate, fd, (long)(total + LIVE_PAGE), 0)))
 			continue;

@@ -132,6 +132,7 @@ bool start_recording(bool forked)
 	} else {
 		if (!settings_read())
 			return false;
+		sys_page_bytes = sys_auxiliary(AT_PAGESZ);
 		ticket = exec_take_ticket();
 		modules_start();
 		if (settings_of_collector)

@@ -11,7 +11,7 @@
 
 /* ---- the kernel ---- */
 
-enum { ARCH_PAGE = 4096 };
+enum { ARCH_PAGE = 4096, ARCH_PAGE_MAX = ARCH_PAGE };
 #define ARCH_AUDIT AUDIT_ARCH_X86_64 /* from <linux/audit.h>: seen by seccomp filters */
 #define ARCH_VDSO_CLOCK "__vdso_clock_gettime"
 
@@ -107,11 +107,29 @@ static inline uintptr_t arch_cfa_of(const uintptr_t *frame)
 	return (uintptr_t)(frame + 2);
 }
 
-/* Offset of the return address from the CFA. */
+/* Offset of the return address from the CFA: the same in all functions. */
+#define ARCH_RETURN_VARIES 0
 enum { ARCH_RETURN_AT = -8 };
 
+/* A return address as an address: it is never signed. */
+static ALWAYS_INLINE uintptr_t arch_strip(uintptr_t address)
+{
+	return address;
+}
+
 /* DWARF register numbers: rbp, rsp, and the return address column for the program counter. */
-enum { DW_FP = 6, DW_SP = 7, DW_PC = 16, DW_REGISTERS = 17 };
+enum { DW_FP = 6, DW_SP = 7, DW_PC = 16, DW_RETURN = DW_PC, DW_REGISTERS = 17 };
+
+/* True for instructions of call frame information that change nothing here. */
+static inline bool arch_is_cfa_no_op(uint8_t op)
+{
+	(void)op;
+	return false;
+}
+
+/* The code that returns from a signal handler has call frame information. */
+enum { ARCH_HAS_SIGNAL_CODE = 0, ARCH_SIGNAL_REGISTERS = 0, ARCH_SIGNAL_STORED = 0 };
+#define ARCH_SIGNAL_CODE UINT64_C(0)
 
 /* Stores the callee-saved registers of the function that this is inlined into, indexed by these numbers. */
 static ALWAYS_INLINE void arch_registers(uint64_t *registers)
