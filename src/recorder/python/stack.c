@@ -243,7 +243,7 @@ static uint32_t merge(const struct walk *walk, const struct python_area *area)
 	uint32_t next = 0, *id = area->id + 2ull * area->limit;
 
 	for (uint32_t k = walk->count; k-- > 0;) {
-		uintptr_t top = k > 0 ? walk->frame[k - 1].at : UINTPTR_MAX;
+		uintptr_t top = k > 0 ? walk_boundary(walk, k - 1) : UINTPTR_MAX;
 
 		while (next < area->count && loop_of(frame, area->count, next) < top) {
 			do

@@ -124,7 +124,7 @@ static bool read_cie_augmentation(const uint8_t **at, const uint8_t *end, const 
 			read_unsigned(at, after, 1);
 		} else if (*augmentation == 'S') {
 			ret->signal = true;
-		} else {
+		} else if (*augmentation != 'B' && *augmentation != 'G') { /* which have no data */
 			break; /* unknown: skip it by the length */
 		}
 	}
@@ -427,7 +427,7 @@ static int run_other(struct machine *m, uint8_t op)
 		cfi_uleb(&m->at, m->end);
 		return GO_ON;
 	default:
-		return run_register(m, op);
+		return arch_is_cfa_no_op(op) ? GO_ON : run_register(m, op);
 	}
 }
 
@@ -481,6 +481,6 @@ bool cfi_state_at(const struct cfi_table *table, uintptr_t pc, bool exact, struc
 		return false;
 	enum scan_result result = arch_scan(pc, exact, scratch);
 
-	*ret = (struct cfi_entry){ .return_register = DW_PC, .signal = result == SCAN_SIGNAL };
+	*ret = (struct cfi_entry){ .return_register = DW_RETURN, .signal = result == SCAN_SIGNAL };
 	return result != SCAN_UNKNOWN;
 }

@@ -8,6 +8,7 @@
 
 #include "recorder/unwind/cfi.h"
 #include "recorder/unwind/modules.h"
+#include "recorder/unwind/walk.h"
 
 enum { TABLE_BITS_FIRST = 8, FRAME_IDS = 1 << 24, TRIES = 3 };
 
@@ -94,6 +95,20 @@ static bool is_fp_expression(const uint8_t *expression, bool deref, int64_t *ret
 	return at == end;
 }
 
+/* True if the return address is saved where the fast walk can find it: in the function's own frame, so that those of callers are
+ * above. */
+static bool is_return_saved(const struct cfi_state *state)
+{
+	int64_t at = state->value[DW_RETURN];
+
+	if (state->kind[DW_RETURN] != CFI_OFFSET)
+		return false;
+	if (!ARCH_RETURN_VARIES)
+		return at == ARCH_RETURN_AT;
+	return !state->cfa_by_expression && at < 0 && at % 8 == 0 &&
+	       (state->cfa_register != DW_SP || at >= -state->cfa_offset);
+}
+
 /* Determines what the fast walk can handle; everything else is RULE_SLOW. */
 static enum rule_kind classify(const struct cfi_entry *entry, const struct cfi_state *state,
 			       int64_t *ret_cfa, int64_t *ret_fp)
@@ -101,11 +116,11 @@ static enum rule_kind classify(const struct cfi_entry *entry, const struct cfi_s
 	enum rule_kind kind;
 	int64_t saved_at;
 
-	if (entry->signal || entry->return_register != DW_PC || state->kind[DW_SP] != CFI_SAME)
+	if (entry->signal || entry->return_register != DW_RETURN || state->kind[DW_SP] != CFI_SAME)
 		return RULE_SLOW;
-	if (state->kind[DW_PC] == CFI_UNDEFINED)
+	if (state->kind[DW_RETURN] == CFI_UNDEFINED)
 		return RULE_END;
-	if (state->kind[DW_PC] != CFI_OFFSET || state->value[DW_PC] != ARCH_RETURN_AT)
+	if (!is_return_saved(state))
 		return RULE_SLOW;
 
 	if (state->cfa_by_expression) {
@@ -129,17 +144,20 @@ static enum rule_kind classify(const struct cfi_entry *entry, const struct cfi_s
 		*ret_fp = 8; /* any nonzero value: saved, at *fp */
 	else if (state->kind[DW_FP] != CFI_SAME || kind == RULE_DEREF)
 		return RULE_SLOW;
+	if (ARCH_RETURN_VARIES && *ret_fp != 0 && *ret_fp != state->value[DW_RETURN] - 8)
+		return RULE_SLOW;
 	return kind;
 }
 
-static uint64_t pack(enum rule_kind kind, uint32_t frame, int64_t cfa, int64_t fp)
+/* saved: in units of 8 bytes, as rule_fp and rule_return expect it, but times 8. */
+static uint64_t pack(enum rule_kind kind, uint32_t frame, int64_t cfa, int64_t saved)
 {
 	enum { LIMIT = (1 << 17) * 8 };
 
-	if (cfa % 8 != 0 || fp % 8 != 0 || (kind == RULE_SP && cfa <= 0) || cfa >= LIMIT ||
-	    cfa < -LIMIT || fp >= LIMIT || fp < -LIMIT)
+	if (cfa % 8 != 0 || saved % 8 != 0 || (kind == RULE_SP && cfa <= 0) || cfa >= LIMIT ||
+	    cfa < -LIMIT || saved >= LIMIT || saved < -LIMIT)
 		return pack(RULE_SLOW, frame, 0, 0);
-	return (uint64_t)(cfa / 8) << 46 | ((uint64_t)(fp / 8) & 0x3ffff) << 28 |
+	return (uint64_t)(cfa / 8) << 46 | ((uint64_t)(saved / 8) & 0x3ffff) << 28 |
 	       (uint64_t)kind << 24 | frame;
 }
 
@@ -168,7 +186,7 @@ uint32_t rules_add_frame(uint64_t frame)
 /* How to get from a pc to its caller. */
 struct rule_choice {
 	enum rule_kind kind;
-	int64_t cfa, fp;
+	int64_t cfa, saved; /* as pack takes them */
 };
 
 static struct rule_choice choose_rule(struct slot *slot, const struct module_found *module,
@@ -177,8 +195,16 @@ static struct rule_choice choose_rule(struct slot *slot, const struct module_fou
 	struct rule_choice choice = { .kind = RULE_STOP };
 	struct cfi_entry entry;
 
-	if (module->id != 0 && cfi_state_at(&module->unwind, pc, exact, &entry, slot->cfi))
-		choice.kind = classify(&entry, &slot->cfi->state, &choice.cfa, &choice.fp);
+	if (module->id != 0 && cfi_state_at(&module->unwind, pc, exact, &entry, slot->cfi)) {
+		const struct cfi_state *state = &slot->cfi->state;
+		int64_t fp = 0;
+
+		choice.kind = classify(&entry, state, &choice.cfa, &fp);
+		choice.saved =
+			ARCH_RETURN_VARIES ? 2 * state->value[DW_RETURN] + (fp != 0 ? 8 : 0) : fp;
+	} else if (walk_is_signal_code(pc)) {
+		choice.kind = RULE_SLOW;
+	}
 	return choice;
 }
 
@@ -192,7 +218,7 @@ static uint64_t store_rule(uint64_t key, const struct rule_choice *choice, uint6
 	if (had && rule_kind(entry->rule) != RULE_DEAD)
 		return entry->rule;
 	uint64_t rule = pack(choice->kind, frame_of(had ? rule_frame(entry->rule) : 0, frame),
-			     choice->cfa, choice->fp);
+			     choice->cfa, choice->saved);
 
 	if (had) {
 		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELEASE); /* after its frame */

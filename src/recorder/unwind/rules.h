@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rule table: return address -> how to get from that frame to its caller, and the frame's id, in one word.
  *
- *   bits  0..23  frame id           bits 28..45  where fp is saved, (address - CFA) / 8, 0 = not saved
+ *   bits  0..23  frame id           bits 28..45  what is saved where: rule_fp and rule_return
  *   bits 24..26  enum rule_kind     bits 46..63  CFA offset / 8
  *   bit  27      used by the walk
  *
@@ -11,6 +11,7 @@
 #define RECORDER_UNWIND_RULES_H
 
 #include "base/hash.h"
+#include "recorder/arch/arch.h"
 #include "recorder/lock.h"
 #include "recorder/slot.h"
 
@@ -36,9 +37,19 @@ static ALWAYS_INLINE int64_t rule_cfa(uint64_t rule)
 {
 	return ((int64_t)rule >> 46) * 8;
 }
+/* Where fp is saved, from the CFA; 0 = not saved. */
 static ALWAYS_INLINE int64_t rule_fp(uint64_t rule)
 {
-	return ((int64_t)(rule << 18) >> 46) * 8;
+	int64_t saved = (int64_t)(rule << 18) >> 46;
+
+	if (ARCH_RETURN_VARIES) /* below the return address, if the lowest bit is set */
+		return saved & 1 ? (saved >> 1) * 8 - 8 : 0;
+	return saved * 8;
+}
+/* Where the return address is saved, from the CFA. */
+static ALWAYS_INLINE int64_t rule_return(uint64_t rule)
+{
+	return ARCH_RETURN_VARIES ? ((int64_t)(rule << 18) >> 47) * 8 : ARCH_RETURN_AT;
 }
 
 struct rule_entry {

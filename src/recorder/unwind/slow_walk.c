@@ -89,6 +89,42 @@ static bool restore(struct machine *m, unsigned r, uint64_t cfa, uint64_t *ret)
 
 enum { OUT, AT_END, NO_RULE };
 
+bool walk_is_signal_code(uintptr_t pc)
+{
+	uint64_t code;
+
+	if (!ARCH_HAS_SIGNAL_CODE || !sys_readable(pc) || !sys_readable(pc + sizeof code - 1))
+		return false;
+	__builtin_memcpy(&code, (const void *)pc, sizeof code);
+	return code == ARCH_SIGNAL_CODE;
+}
+
+/* The registers of the next frame become those of the current one. */
+static int take_next(struct machine *m, bool exact)
+{
+	uint64_t *reg = m->reg;
+
+	if (m->next[DW_SP] == m->reg[DW_SP] && m->next[DW_PC] == m->reg[DW_PC])
+		return NO_RULE; /* no progress: a broken table */
+	m->reg = m->next;
+	m->next = reg;
+	m->exact = exact;
+	return m->reg[DW_PC] == 0 ? AT_END : OUT;
+}
+
+/* Unwinds the code that returns from a signal handler: to what the signal interrupted. */
+static int step_out_of_signal(struct machine *m, uint64_t *ret_cfa)
+{
+	uintptr_t stored = m->reg[DW_SP] + ARCH_SIGNAL_REGISTERS;
+
+	for (int r = 0; r < ARCH_SIGNAL_STORED; r++) {
+		if (!read_word(m, stored + (unsigned)r * sizeof(uint64_t), &m->next[r]))
+			return NO_RULE;
+	}
+	*ret_cfa = m->next[DW_SP];
+	return take_next(m, true);
+}
+
 /* Unwinds the frame that the registers describe. ret_cfa is the frame's. */
 static int step_out(struct machine *m, uint64_t *ret_cfa)
 {
@@ -96,10 +132,14 @@ static int step_out(struct machine *m, uint64_t *ret_cfa)
 	struct cfi_table table = modules_unwind_table(pc - (m->exact ? 0 : 1));
 	struct cfi_entry entry;
 
-	if (!cfi_state_at(&table, pc, m->exact, &entry, m->scratch) ||
-	    entry.return_register != DW_PC)
+	bool found = cfi_state_at(&table, pc, m->exact, &entry, m->scratch) &&
+		     entry.return_register == DW_RETURN;
+
+	if ((!found || entry.signal) && walk_is_signal_code(pc))
+		return step_out_of_signal(m, ret_cfa);
+	if (!found)
 		return NO_RULE;
-	if (m->scratch->state.kind[DW_PC] == CFI_UNDEFINED)
+	if (m->scratch->state.kind[DW_RETURN] == CFI_UNDEFINED)
 		return AT_END;
 	if (!compute_cfa(m, ret_cfa))
 		return NO_RULE;
@@ -107,14 +147,8 @@ static int step_out(struct machine *m, uint64_t *ret_cfa)
 		if (!restore(m, r, *ret_cfa, &m->next[r]))
 			return NO_RULE;
 	}
-	if (m->next[DW_SP] == m->reg[DW_SP] && m->next[DW_PC] == m->reg[DW_PC])
-		return NO_RULE; /* no progress: a broken table */
-	uint64_t *reg = m->reg;
-
-	m->reg = m->next;
-	m->next = reg;
-	m->exact = entry.signal;
-	return m->reg[DW_PC] == 0 ? AT_END : OUT;
+	m->next[DW_PC] = arch_strip(m->next[DW_RETURN]);
+	return take_next(m, entry.signal);
 }
 
 /* Reads the registers of the function that this is inlined into. */
@@ -152,9 +186,11 @@ COLD uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame)
 	while (status == OUT) {
 		if (c == walk->limit)
 			return walk_take(walk, c, LIVE_FRAME_CUT);
-		walk->fresh[c++] = (struct walk_fresh){ .at = cfa + ARCH_RETURN_AT,
-							.pc = m.reg[DW_PC],
-							.rule = rule_of(slot, &m) };
+		walk->fresh[c] = (struct walk_fresh){ .at = cfa + (uintptr_t)ARCH_RETURN_AT,
+						      .pc = m.reg[DW_PC],
+						      .rule = rule_of(slot, &m) };
+		WALK_SET_SP(&walk->fresh[c], cfa);
+		c++;
 		status = step_out(&m, &cfa);
 	}
 	return walk_take(walk, c,
@@ -186,9 +222,10 @@ COLD bool walk_is_running(struct slot *slot, uintptr_t inner, uintptr_t frame)
 
 	for (int i = 0; i < RUNNING_FRAMES_MAX && status == OUT && !found; i++) {
 		bool ours = modules_is_recorder(m.reg[DW_PC]);
+		uintptr_t sp = m.reg[DW_SP];
 
 		status = step_out(&m, &cfa);
-		found = ours && cfa == arch_cfa_of((const uintptr_t *)frame);
+		found = ours && frame >= sp && frame < cfa; /* the record is in the hook's frame */
 	}
 	slot->cfi_nested_busy = false;
 	return found || status == NO_RULE; /* if unknown, one call is not recorded */

@@ -122,14 +122,18 @@ static void fill(struct stack_cache_entry *entry, const struct walk *walk, const
 {
 	struct walk_frame *pair = (struct walk_frame *)(void *)(entry + 1);
 	const struct walk_frame fp = { (uintptr_t)frame, frame[0] }; /* where the hook saved it */
+	const struct walk_frame sp = { (uintptr_t)(frame + 2), frame[ARCH_RETURN_VARIES ? 2 : 0] };
 	bool needs_fp = walk->info[walk->count - 1].rule & WALK_NEEDS_FP;
 
-	for (uint32_t n = walk->count + walk->checks + needs_fp; n % 4 != 0; n++)
+	for (uint32_t n = walk->count + walk->checks + needs_fp + ARCH_RETURN_VARIES; n % 4 != 0;
+	     n++)
 		*pair++ = walk->frame[0];
 	for (uint32_t i = 0; i < walk->checks; i++)
 		*pair++ = (struct walk_frame){ walk->check[i].at, walk->check[i].word };
 	if (needs_fp)
 		*pair++ = fp;
+	if (ARCH_RETURN_VARIES) /* the same return address does not mean the same sp */
+		*pair++ = sp;
 	__builtin_memcpy(pair, walk->frame, walk->count * sizeof *pair);
 	entry->bytes = (uint32_t)((char *)(pair + walk->count) - (char *)entry);
 }
@@ -156,8 +160,8 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 {
 	const struct walk *walk = slot->walk;
 	struct stack_cache *stack_cache = slot->stack_cache;
-	uint32_t bytes =
-		(uint32_t)sizeof(struct stack_cache_entry) + (walk->count + walk->checks + 4) * 16;
+	uint32_t bytes = (uint32_t)sizeof(struct stack_cache_entry) +
+			 (walk->count + walk->checks + 4 + ARCH_RETURN_VARIES) * 16;
 
 	if (stack_cache == NULL) {
 		begin_late(slot);

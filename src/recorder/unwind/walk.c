@@ -127,7 +127,9 @@ static NOINLINE bool find_fp(struct walker *walker, uint32_t c, uintptr_t at)
 	for (uint32_t i = c; i-- > walker->known;) {
 		if (rule_fp(fresh[i].rule) == 0)
 			continue;
-		if (!read_fp(walker, i, (i + 1 < c ? fresh[i + 1].at : at) + sizeof(uintptr_t)))
+		if (!read_fp(walker, i,
+			     (i + 1 < c ? fresh[i + 1].at : at) -
+				     (uintptr_t)rule_return(fresh[i].rule)))
 			return false;
 		break;
 	}
@@ -167,10 +169,12 @@ static NOINLINE enum step step_by_fp(struct walker *walker, uint32_t c, uintptr_
 		add_check(walker, from, cfa, c + 1);
 	}
 	/* Callers lie above; anything else is another stack, which only the slow walk can cross. */
-	if (cfa % sizeof(uintptr_t) != 0 || cfa <= now->at + sizeof(uintptr_t) ||
+	if (cfa % sizeof(uintptr_t) != 0 || cfa <= WALK_SP(now, now->at) ||
 	    cfa < walker->range->low)
 		return NEEDS_SLOW;
-	*ret_at = cfa - sizeof(uintptr_t);
+	*ret_at = cfa + (uintptr_t)rule_return(now->rule);
+	if (ARCH_RETURN_VARIES && *ret_at < WALK_SP(now, now->at))
+		return NEEDS_SLOW;
 	/* If a function has a frame pointer, its caller usually has one too. */
 	if (rule_fp(now->rule) != 0 && !read_fp(walker, c, cfa))
 		return UNREADABLE;
@@ -210,7 +214,9 @@ static ALWAYS_INLINE uint64_t store_frames(struct walk *walk, uint32_t base, uin
 		}
 		hash = walk_hash(hash, rule_frame(rule));
 		*frame++ = (struct walk_frame){ fresh->at, fresh->pc };
-		*info++ = (struct walk_info){ rule | needs, hash, 0, 0, fp };
+		*info = (struct walk_info){ rule | needs, hash, 0, 0, fp };
+		WALK_SET_SP(info, WALK_SP(fresh, 0));
+		info++;
 	}
 	return hash;
 }
@@ -221,8 +227,9 @@ static NOINLINE uint64_t finish(struct walker *walker, enum step how, uint32_t c
 	struct walk *walk = walker->walk;
 
 	/* ld.so starts the process in assembly without unwind information: that is a root, not a gap. */
-	walk->mark =
-		how == ENDED || modules_is_loader(walk->fresh[c - 1].pc) ? 0 : LIVE_FRAME_STOPPED;
+	walk->mark = how == ENDED || modules_is_loader(arch_strip(walk->fresh[c - 1].pc))
+			     ? 0
+			     : LIVE_FRAME_STOPPED;
 	walk->checks = 0;
 	walk->unreadable = how == UNREADABLE;
 	if (walk->unreadable)
@@ -263,7 +270,7 @@ static ALWAYS_INLINE bool same_fp(struct walker *walker, int j, uint32_t c, uint
 uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
 {
 	struct walk *walk = slot->walk;
-	uintptr_t at = (uintptr_t)(frame + 1), pc = frame[1];
+	uintptr_t at = (uintptr_t)(frame + 1), pc = frame[1], sp = arch_cfa_of(frame);
 	struct walker walker = { walk, stack_range_of(slot, at), .fp = frame[0] };
 	uint32_t generation = __atomic_load_n(&modules_generation, __ATOMIC_RELAXED);
 	/* The stored frame that may match next, and the fresh one being filled in. */
@@ -278,7 +285,9 @@ uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
 	for (;;) {
 		while (old->at < at)
 			old--;
-		if (old->at == at && old->pc == pc && same_fp(&walker, (int)(old - root), c, at)) {
+		if (old->at == at && old->pc == pc &&
+		    (!ARCH_RETURN_VARIES || WALK_SP(&walk->info[old - root], 0) == sp) &&
+		    same_fp(&walker, (int)(old - root), c, at)) {
 			int j = (int)(old - root), changed = newest_change(walk, j);
 
 			if (LIKELY(changed < 0 && (uint32_t)j + 1 + c <= walk->limit))
@@ -287,14 +296,14 @@ uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
 		}
 		if (UNLIKELY(c == walk->limit))
 			return walk_take(walk, c, LIVE_FRAME_CUT); /* keeps the innermost frames */
-		uint64_t rule = rules_get(slot, pc);
+		uint64_t rule = rules_get(slot, arch_strip(pc));
 
 		fresh->at = at;
 		fresh->pc = pc;
 		fresh->rule = rule;
+		WALK_SET_SP(fresh, sp);
 		if (LIKELY(rule_kind(rule) == RULE_SP)) {
-			at += (uintptr_t)rule_cfa(
-				rule); /* sp is one word above, the next return address one below the CFA */
+			at = WALK_SP(fresh, at) + (uintptr_t)(rule_cfa(rule) + rule_return(rule));
 		} else {
 			enum step how = step_by_fp(&walker, c, &at);
 
@@ -305,11 +314,12 @@ uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
 		}
 		c++;
 		fresh++;
+		sp = at - (uintptr_t)rule_return(rule);
 		if (UNLIKELY(!stack_range_holds(walker.range, at)))
 			return finish(&walker, UNREADABLE, c);
 		pc = word_at(at);
-		if (UNLIKELY(pc == 0)) {
-			add_check(&walker, at, 0, c);
+		if (UNLIKELY(arch_strip(pc) == 0)) {
+			add_check(&walker, at, pc, c);
 			return finish(&walker, ENDED, c);
 		}
 	}

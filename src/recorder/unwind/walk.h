@@ -12,7 +12,7 @@
 
 /* Frames are numbered from the root: 0 is the outermost. */
 struct walk_frame {
-	uintptr_t at, pc; /* address of the return address, and its value */
+	uintptr_t at, pc; /* address of the return address, and its value, which may be signed */
 };
 struct walk_info {
 	uint64_t rule; /* with WALK_NEEDS_FP: some frame from here to the root depends on this fp */
@@ -21,6 +21,9 @@ struct walk_info {
 	uint32_t
 		counters; /* this slot's heap counters for the stack up to here; 0 = not looked up yet */
 	uintptr_t fp; /* in this frame; only with WALK_NEEDS_FP */
+#if ARCH_RETURN_VARIES
+	uintptr_t sp; /* in this frame: where its callee's ends */
+#endif
 };
 enum { WALK_NEEDS_FP = 1 << 27 };
 /* A word other than a return address that frame `index` depends on; -1 = beyond the root. */
@@ -33,6 +36,9 @@ struct walk_fresh {
 	uintptr_t at, pc;
 	uint64_t rule;
 	uintptr_t fp; /* in this frame, if its rule uses fp */
+#if ARCH_RETURN_VARIES
+	uintptr_t sp;
+#endif
 };
 
 struct walk {
@@ -62,9 +68,27 @@ uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame);
 /* For the slow walk: stores walk->fresh[0, c) as the whole stack, with `mark` at its root; it is never reused. */
 uint64_t walk_take(struct walk *walk, uint32_t c, uint32_t mark);
 
+/* True if the kernel put code at `pc` that returns from a signal handler and has no call frame information. */
+bool walk_is_signal_code(uintptr_t pc);
+
 /* True if the hook with the record `frame` is still on the running stack, outside of the hook `inner`. Touches no stored walk: may
  * be called while a hook is interrupted. */
 bool walk_is_running(struct slot *slot, uintptr_t inner, uintptr_t frame);
+
+/* sp in a frame of struct walk_info or walk_fresh. If the return address is always at the same place, its address tells. */
+#if ARCH_RETURN_VARIES
+#define WALK_SP(described, return_at) ((described)->sp)
+#define WALK_SET_SP(described, value) ((described)->sp = (value))
+#else
+#define WALK_SP(described, return_at) ((return_at) - (uintptr_t)ARCH_RETURN_AT)
+#define WALK_SET_SP(described, value) ((void)0)
+#endif
+
+/* An address between frame k and the locals of its callee, which are below. */
+static ALWAYS_INLINE uintptr_t walk_boundary(const struct walk *walk, uint32_t k)
+{
+	return ARCH_RETURN_VARIES ? WALK_SP(&walk->info[k], 0) : walk->frame[k].at;
+}
 
 static ALWAYS_INLINE uint64_t walk_hash(uint64_t hash, uint32_t frame)
 {
