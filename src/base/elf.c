@@ -20,10 +20,7 @@ struct name {
 	}
 
 /* The file names of the loaders that run the recorder: of glibc and musl. */
-static const struct name loaders[] = { NAME("ld-linux-x86-64.so.2"), NAME("ld-musl-x86_64.so.1") };
-/* What only a loader has in its string table: glibc's its own name, musl's, which has none, what it tells debuggers. */
-static const struct name loader_strings[] = { NAME("ld-linux-x86-64.so.2"),
-					      NAME("_dl_debug_addr") };
+static const struct name loaders[] = { NAME(ELF_LOADER_HERE), NAME(ELF_MUSL_HERE) };
 
 struct file {
 	const char *bytes;
@@ -109,30 +106,53 @@ static bool speaks_of_sanitizer(const struct file *file)
 	return false;
 }
 
-static bool is_sanitized(const struct file *file, const Elf64_Phdr *segments, unsigned count,
-			 const Elf64_Phdr *dynamic)
-{
-	uint64_t strings = 0, strings_bytes = 0;
-	bool begins_early = false;
+/* Parts of a dynamic section. */
+struct dynamic {
+	const char *strings; /* its string table */
+	uint64_t strings_bytes, soname;
+	bool has_soname, begins_early;
+};
 
+static bool read_dynamic(const struct file *file, const Elf64_Phdr *segments, unsigned count,
+			 const Elf64_Phdr *dynamic, struct dynamic *ret)
+{
+	uint64_t strings = 0;
+
+	*ret = (struct dynamic){ 0 };
 	if (!holds(file, dynamic->p_offset, dynamic->p_filesz) || dynamic->p_offset % 8 != 0)
 		return false;
 	const Elf64_Dyn *entry = (const Elf64_Dyn *)(const void *)(file->bytes + dynamic->p_offset);
 
 	for (uint64_t i = 0; i < dynamic->p_filesz / sizeof *entry && entry[i].d_tag != DT_NULL;
 	     i++) {
-		if (entry[i].d_tag == DT_STRTAB)
+		if (entry[i].d_tag == DT_STRTAB) {
 			strings = entry[i].d_un.d_ptr;
-		else if (entry[i].d_tag == DT_STRSZ)
-			strings_bytes = entry[i].d_un.d_val;
-		else if (entry[i].d_tag == DT_PREINIT_ARRAY)
-			begins_early = true;
+		} else if (entry[i].d_tag == DT_STRSZ) {
+			ret->strings_bytes = entry[i].d_un.d_val;
+		} else if (entry[i].d_tag == DT_SONAME) {
+			ret->soname = entry[i].d_un.d_val;
+			ret->has_soname = true;
+		} else if (entry[i].d_tag == DT_PREINIT_ARRAY) {
+			ret->begins_early = true;
+		}
 	}
 	uint64_t at = offset_of(segments, count, strings);
 
-	return (holds(file, at, strings_bytes) &&
-		names_sanitizer(file->bytes + at, strings_bytes)) ||
-	       (begins_early && speaks_of_sanitizer(file));
+	if (!holds(file, at, ret->strings_bytes))
+		ret->strings_bytes = 0;
+	else
+		ret->strings = file->bytes + at;
+	return true;
+}
+
+static bool is_sanitized(const struct file *file, const Elf64_Phdr *segments, unsigned count,
+			 const Elf64_Phdr *section)
+{
+	struct dynamic dynamic;
+
+	return read_dynamic(file, segments, count, section, &dynamic) &&
+	       (names_sanitizer(dynamic.strings, dynamic.strings_bytes) ||
+		(dynamic.begins_early && speaks_of_sanitizer(file)));
 }
 
 static struct elf_judgement judge_segments(const struct file *file, const Elf64_Ehdr *elf)
@@ -171,21 +191,29 @@ static bool has_string(const char *bytes, uint64_t length, const struct name *st
 	return false;
 }
 
-/* ld.so has a dynamic section, no interpreter, and its string table in its first segment. */
+/* glibc's loader has its own name as its soname, which others may need as a library; musl's has none, but a variable that tells debuggers. */
+static bool is_named_loader(const struct dynamic *d)
+{
+	static const struct name musl = NAME("_dl_debug_addr");
+
+	if (!d->has_soname)
+		return has_string(d->strings, d->strings_bytes, &musl);
+	return d->soname < d->strings_bytes &&
+	       d->strings_bytes - d->soname >= sizeof ELF_LOADER_HERE &&
+	       __builtin_memcmp(d->strings + d->soname, ELF_LOADER_HERE, sizeof ELF_LOADER_HERE) ==
+		       0;
+}
+
+/* ld.so has a dynamic section and no interpreter. */
 static bool is_loader(const struct file *file, const Elf64_Ehdr *elf)
 {
 	const Elf64_Phdr *segments = (const Elf64_Phdr *)(const void *)(file->bytes + elf->e_phoff);
+	struct dynamic dynamic;
 
 	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		const Elf64_Phdr *segment = &segments[i];
-
-		if (segment->p_type != PT_LOAD || segment->p_offset != 0 ||
-		    !holds(file, 0, segment->p_filesz))
-			continue;
-		for (size_t k = 0; k < ARRAY_SIZE(loader_strings); k++) {
-			if (has_string(file->bytes, segment->p_filesz, &loader_strings[k]))
-				return true;
-		}
+		if (segments[i].p_type == PT_DYNAMIC &&
+		    read_dynamic(file, segments, elf->e_phnum, &segments[i], &dynamic))
+			return is_named_loader(&dynamic);
 	}
 	return false;
 }
@@ -204,7 +232,7 @@ struct elf_judgement elf_judge(const void *bytes, size_t length)
 		return (struct elf_judgement){ .verdict = ELF_OTHER_CLASS };
 	if (length < sizeof *elf)
 		return unknown;
-	if (elf->e_machine != EM_X86_64)
+	if (elf->e_machine != ELF_MACHINE_HERE)
 		return (struct elf_judgement){ .verdict = ELF_OTHER_MACHINE };
 	if (elf->e_phentsize != sizeof(Elf64_Phdr) || elf->e_phoff % 8 != 0 ||
 	    !holds(&file, elf->e_phoff, (uint64_t)elf->e_phnum * sizeof(Elf64_Phdr)))

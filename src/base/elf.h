@@ -9,6 +9,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What runs with this build: the machine (<elf.h>), the file names of glibc's and musl's loader, and the folder of libraries on Debian. */
+#if defined(__x86_64__)
+#define ELF_MACHINE_HERE EM_X86_64
+#define ELF_LOADER_HERE "ld-linux-x86-64.so.2"
+#define ELF_MUSL_HERE "ld-musl-x86_64.so.1"
+#define ELF_FOLDER_HERE "x86_64-linux-gnu"
+#elif defined(__aarch64__)
+#define ELF_MACHINE_HERE EM_AARCH64
+#define ELF_LOADER_HERE "ld-linux-aarch64.so.1"
+#define ELF_MUSL_HERE "ld-musl-aarch64.so.1"
+#define ELF_FOLDER_HERE "aarch64-linux-gnu"
+#else
+#error "base/elf.h does not know this architecture"
+#endif
+
 enum elf_verdict {
 	ELF_FITS = 0,
 	ELF_SCRIPT,	   /* "#!": check the interpreter */

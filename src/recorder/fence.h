@@ -26,8 +26,12 @@
 #include "base/compiler.h"
 
 #ifdef HEAPGAUGE_VERIFY
+#ifdef HEAPGAUGE_VERIFY_BY_LIBGCC
+#include <unwind.h>
+#else
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
+#endif
 #endif
 
 #undef alloca

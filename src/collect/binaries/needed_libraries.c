@@ -15,13 +15,14 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/elf.h"
 #include "collect/binaries/elf_walk.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
 enum { FILES_MAX = 1024 };
 
-static const char system_folders[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:"
+static const char system_folders[] = "/lib/" ELF_FOLDER_HERE ":/usr/lib/" ELF_FOLDER_HERE ":/lib64:"
 				     "/usr/lib64:/usr/local/lib:/lib:/usr/lib";
 
 void needed_release(struct needed *needed)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/elf.h"
 #include "collect/collect.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -35,8 +36,7 @@ char *recorder_find(struct error *error)
 	static const char *const places[] = {
 		".",
 		"../lib/heapgauge",
-		"../lib/x86_64-linux-gnu/heapgauge",
-		"../lib/aarch64-linux-gnu/heapgauge",
+		"../lib/" ELF_FOLDER_HERE "/heapgauge",
 		"../lib64/heapgauge",
 	};
 	const char *given = getenv("HEAPGAUGE_RECORDER");

@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include "recorder/arch/x86_64/arch.h"
+#elif defined(__aarch64__) && !defined(__AARCH64EB__)
+#include "recorder/arch/aarch64/arch.h"
 #else
 #error "src/recorder/arch has no folder for this architecture: see \"Porting\" in src/recorder/README.md"
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See verify.h. The result goes to the file named by HEAPGAUGE_VERIFY_LOG, one line per process at its end:
  *   VERIFY pid=P checked=N same=N cut=N stopped=N further=N remembered=N wrong=N
- * (further: libunwind ended early, ours goes on; remembered: stack cache hits) and the first wrong stacks in full. All counters are
+ * (further: the other unwinder ended early, ours goes on; remembered: stack cache hits) and the first wrong stacks in full. All counters are
  * atomic; only tests load this. */
 #include "recorder/checks/verify.h"
 
@@ -118,10 +118,36 @@ static void show(uint32_t mark, int our_count, int first, int count)
 		show_frame("  theirs ", (uint64_t)(i - first), (uintptr_t)theirs[i]);
 }
 
+#ifdef HEAPGAUGE_VERIFY_BY_LIBGCC
+static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *ret_count)
+{
+	int *count = ret_count;
+	uintptr_t pc = _Unwind_GetIP(context);
+
+	if (*count == FRAMES_MAX || pc == 0) /* beyond the outermost function */
+		return _URC_END_OF_STACK;
+	theirs[(*count)++] = (void *)pc;
+	return _URC_NO_REASON;
+}
+
+static int backtrace_of_other(void)
+{
+	int count = 0;
+
+	_Unwind_Backtrace(take_frame, &count);
+	return count;
+}
+#else
+static int backtrace_of_other(void)
+{
+	return unw_backtrace(theirs, FRAMES_MAX);
+}
+#endif
+
 void verify_stack(const uintptr_t *frame, uint32_t counters, bool by_memo)
 {
 	uint32_t mark;
-	int our_count = frames_of(counters, &mark), count = unw_backtrace(theirs, FRAMES_MAX);
+	int our_count = frames_of(counters, &mark), count = backtrace_of_other();
 	int first = 0, equal = 0;
 
 	while (first < count && (uintptr_t)theirs[first] != frame[1])

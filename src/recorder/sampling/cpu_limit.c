@@ -64,15 +64,26 @@ void cpu_limit_stop(void)
 	cpu_limit_is_set = false;
 }
 
+/* a * b / by, to about six digits: a division of 128 bits would need the compiler's library, whose code may have no landing pads
+ * (BTI). */
+static uint64_t scale(uint64_t a, uint64_t b, uint64_t by)
+{
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	for (; product >> 64 != 0; product >>= 1)
+		by >>= 1;
+	return (uint64_t)product / MAX(by, UINT64_C(1));
+}
+
 /* The share of CPU time that samples took since `before`, in millionths. */
 static uint64_t share(uint64_t ticks, const struct moment *now)
 {
 	uint64_t all_ticks = MAX(now->ticks - before.ticks, UINT64_C(1));
 	uint64_t cpu_ns = MAX(now->cpu_ns - before.cpu_ns, UINT64_C(1));
-	unsigned __int128 ns = (unsigned __int128)ticks * (now->wall_ns - before.wall_ns);
+	uint64_t ns = scale(ticks, now->wall_ns - before.wall_ns, all_ticks);
 
 	/* Does not overflow below 5 hours of CPU time. */
-	return (uint64_t)MIN(ns / all_ticks, (unsigned __int128)cpu_ns) * MILLION / cpu_ns;
+	return MIN(ns, cpu_ns) * MILLION / cpu_ns;
 }
 
 static void adjust(void)
