@@ -40,6 +40,30 @@ static void done(struct live_header *head)
 	munmap(head, TOTAL);
 }
 
+/* Where the page size is a constant, three times the same. */
+static void what_is_opened_and_kept_are_whole_pages_of_any_size(void **state)
+{
+	static const uintptr_t sizes[] = { 4 << 10, 16 << 10, 64 << 10 };
+	uintptr_t before = sys_page_bytes;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		sys_page_bytes = sizes[i];
+		struct live_header *head = fresh(64 * MIB, 64 * MIB);
+
+		for (int r = 0; r < LIVE_REGIONS; r++) {
+			assert_true(memory_open(r, 1));
+			assert_int_equal(head->region[r].at % sys_page(), 0);
+			assert_int_equal(head->opened[r] % sys_page(), 0);
+		}
+		memory_shrink(256 * MIB);
+		for (int r = 0; r < LIVE_REGIONS; r++)
+			assert_int_equal(memory.kept_bytes[r] % sys_page(), 0);
+		done(head);
+	}
+	sys_page_bytes = before;
+}
+
 static void a_budget_is_kept_to_the_page(void **state)
 {
 	struct live_header *head = fresh(2 * MIB, 2 * MIB);
@@ -123,6 +147,7 @@ static void all_is_released_but_what_was_given_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_opened_and_kept_are_whole_pages_of_any_size),
 		cmocka_unit_test(a_budget_is_kept_to_the_page),
 		cmocka_unit_test(a_third_of_the_heap_is_had_without_the_collectors_word),
 		cmocka_unit_test(the_limit_bounds_that_share),
