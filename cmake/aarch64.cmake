@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Toolchain: cross-compiles for aarch64, with Debian's gcc-aarch64-linux-gnu. Libraries and headers are those of an arm64 system in
-# HEAPGAUGE_ARM64_ROOT (tools/try-aarch64 makes one), in which ctest runs the tests by qemu-user.
+# HEAPGAUGE_ARM64_ROOT, a variable of the environment (tools/try-aarch64 makes one), and ctest runs the tests by qemu-user.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(HEAPGAUGE_ARM64_ROOT "$ENV{HEAPGAUGE_ARM64_ROOT}" CACHE PATH "An arm64 system to compile for")
+if(NOT HEAPGAUGE_ARM64_ROOT)
+	set(HEAPGAUGE_ARM64_ROOT "${CMAKE_CURRENT_LIST_DIR}/../build/arm64-root")
+endif()
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HEAPGAUGE_ARM64_ROOT)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

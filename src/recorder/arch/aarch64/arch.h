@@ -191,4 +191,8 @@ enum {
 #define ARCH_RELOCATION_DATA R_AARCH64_ABS64
 
 enum { ARCH_THUNK_BYTES = 32 }; /* size of each thunk in wrap_thunks, hooks_entry.c */
+
+#ifdef __clang__
+#error "clang's __builtin_dwarf_cfa is not the CFA on aarch64: build with gcc"
+#endif
 #endif
