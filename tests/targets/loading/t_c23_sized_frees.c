@@ -10,7 +10,11 @@ void free_aligned_sized(void *block, size_t alignment, size_t size);
 
 /* As a program from before glibc 2.26 would be linked. */
 void old_cfree(void *block);
+#ifdef __aarch64__
+__asm__(".symver old_cfree, cfree@GLIBC_2.17");
+#else
 __asm__(".symver old_cfree, cfree@GLIBC_2.2.5");
+#endif
 
 static struct truth sized_truth = TRUTH(for_free_sized);
 static struct truth aligned_truth = TRUTH(for_free_aligned_sized);
