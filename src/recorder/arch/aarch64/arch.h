@@ -190,6 +190,20 @@ enum {
 #define ARCH_RELOCATION_ADDRESS R_AARCH64_GLOB_DAT
 #define ARCH_RELOCATION_DATA R_AARCH64_ABS64
 
+/* ---- thread-local variables: see x86_64 ---- */
+
+#define ARCH_RELOCATION_TLS_OFFSET R_AARCH64_TLS_TPREL
+#define ARCH_RELOCATION_TLS_DESCRIPTOR R_AARCH64_TLSDESC
+#define ARCH_RELOCATION_TLS_MODULE R_AARCH64_TLS_DTPMOD
+
+/* The static block is above the thread pointer, and small; nothing is mapped below 4 GiB. */
+static inline bool arch_is_static_tls(uintptr_t word)
+{
+	return word < UINT64_C(1) << 32;
+}
+
+enum { ARCH_TLS_VECTOR_AT = 0 }; /* in the thread's control block */
+
 enum { ARCH_THUNK_BYTES = 32 }; /* size of each thunk in wrap_thunks, hooks_entry.c */
 
 #ifdef __clang__
