@@ -33,7 +33,6 @@ enum { MAX_SAMPLES = 16000, MAX_BYTES = 2 << 20 };
 struct reading_request agent_request(const struct agent *agent, const struct agent_process *process)
 {
 	struct reading_request request = { .recorded = process->recorded,
-					   .held = process->profile_fd >= 0,
 					   .has_ended = process->fate != FATE_RUNS,
 					   .names = agent->settings->names,
 					   .uid = process->reader_uid,
@@ -208,6 +207,7 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 	struct reading_request request = agent_request(agent, process);
 	uint64_t now_real_ns = clock_real_ns();
 	bool is_last = process->fate != FATE_RUNS;
+	AUTO_CLOSE int profile = -1;
 	AUTO_CLOSE int baseline =
 		agent->outlets ? outlets_baseline(agent->outlets, process, &head) : -1;
 	struct reader_result result = { 0 };
@@ -217,13 +217,15 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 		process->is_handled = true;
 		return;
 	}
+	if (!process_borrow(process, &profile))
+		return; /* the next scan says what has become of it */
+	request.held = profile >= 0;
 	if (agent->outlets)
 		ask_deltas(agent, &head, baseline >= 0, now_real_ns, &request);
 	request.wants_recording = is_last && process->fate != FATE_EXITED && agent->outlets &&
 				  outlets_keeps(agent->outlets);
 	request.wants_modules = !is_last && agent->outlets && outlets_wants_modules(agent->outlets);
-	int status = reader_read(&agent->reader, &request, process->profile_fd, baseline, &result,
-				 &error);
+	int status = reader_read(&agent->reader, &request, profile, baseline, &result, &error);
 
 	if (status < 0 && stopped)
 		return;
@@ -436,7 +438,7 @@ static int run_with_server(struct agent *agent, struct error *error)
 	return 0;
 }
 
-/* It holds two descriptors of each process; the usual soft limit of 1,024 is for programs that use select(). */
+/* It holds a descriptor of each process; the usual soft limit of 1,024 is for programs that use select(). */
 static void raise_limit(void)
 {
 	struct rlimit limit;

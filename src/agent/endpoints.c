@@ -5,7 +5,6 @@
  */
 #include "agent/endpoints.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,10 +41,12 @@ static double cpu_seconds(const struct agent *agent)
 static size_t own_numbers(const struct agent *agent, struct metrics_own *own)
 {
 	AUTO_CLOSE int statm = procfs_statm_open(getpid());
-	size_t count = 0, unreadable = 0;
+	size_t count = 0, unreadable = 0, unheld = 0;
 
-	for (size_t i = 0; i < agent->processes.at.count; i++)
+	for (size_t i = 0; i < agent->processes.at.count; i++) {
 		unreadable += agent->processes.at.at[i]->problem[0] != '\0';
+		unheld += process_is_unheld(agent->processes.at.at[i]);
+	}
 	const struct metrics_own first[] = {
 		{ "heapgauge_agent_processes", "Recorded processes that the agent knows.", false,
 		  NULL, NULL, (double)agent->processes.at.count },
@@ -57,6 +58,13 @@ static size_t own_numbers(const struct agent *agent, struct metrics_own *own)
 		  (double)agent->processes.hidden },
 		{ "heapgauge_agent_left_out_processes", "Recorded processes beyond max-processes.",
 		  false, NULL, NULL, (double)agent->processes.left_out },
+		{ "heapgauge_agent_refused_processes",
+		  "Processes whose profile is not on a tmpfs, where recorders make them.", false,
+		  NULL, NULL, (double)agent->processes.refused },
+		{ "heapgauge_agent_unheld_processes",
+		  "Processes that are read, but whose last profile is lost if they are killed: the "
+		  "agent has too few descriptors to hold it.",
+		  false, NULL, NULL, (double)unheld },
 		{ "heapgauge_agent_readings_total", "Readings of processes.", true, "result", "ok",
 		  (double)agent->counts.readings },
 		{ "heapgauge_agent_readings_total", "", true, "result", "failed",
@@ -153,6 +161,7 @@ static void answer_pprof(struct agent *agent, const struct serve_request *reques
 	struct reader_result result;
 	struct reading_request reading;
 	AUTO_CLOSE int fd = -1;
+	bool is_gone = false;
 
 	pthread_mutex_lock(&agent->lock);
 	const struct agent_process *process = asked_process(agent, param(request, "pid"));
@@ -162,7 +171,7 @@ static void answer_pprof(struct agent *agent, const struct serve_request *reques
 		reading = agent_request(agent, process);
 		reading.wants_pprof = true;
 		reading.shows_allocations = strcmp(request->path, "/debug/pprof/allocs") == 0;
-		fd = process->profile_fd >= 0 ? fcntl(process->profile_fd, F_DUPFD_CLOEXEC, 3) : -1;
+		is_gone = !process_borrow(process, &fd);
 		reading.held = fd >= 0;
 		reading.label_count = (uint32_t)process->labels.count;
 		for (size_t i = 0; i < process->labels.count; i++) {
@@ -173,7 +182,7 @@ static void answer_pprof(struct agent *agent, const struct serve_request *reques
 		}
 	}
 	pthread_mutex_unlock(&agent->lock);
-	if (!process) {
+	if (!process || is_gone) {
 		serve_refuse(answer, 404,
 			     param(request, "pid")
 				     ? "no recorded process has this pid: / lists them"

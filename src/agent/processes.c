@@ -8,15 +8,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "collect/kernel/mapped_file.h"
 #include "collect/kernel/oom.h"
 #include "collect/kernel/procfs.h"
 #include "collect/profile/profile_copy.h"
@@ -26,16 +29,25 @@
 
 enum { ID_AT = offsetof(struct live_header, own) + offsetof(struct live_own, id) };
 
+/* Connections, the queue, files of /proc: what must go on however many processes there are. */
+enum { RESERVED_FDS = 512 };
+
 void processes_init(struct processes *processes, const struct agent_settings *settings)
 {
-	*processes = (struct processes){ .settings = settings };
+	struct rlimit limit = { 1024, 1024 };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	*processes = (struct processes){
+		.settings = settings,
+		.held_max = limit.rlim_cur - MIN(limit.rlim_cur / 2, (rlim_t)RESERVED_FDS),
+	};
 	cgroups_init(&processes->cgroups, "");
 }
 
-static void process_free(struct agent_process *process)
+static void process_free(struct processes *processes, struct agent_process *process)
 {
+	processes->held -= process->profile_fd >= 0;
 	cleanup_close(&process->profile_fd);
-	cleanup_close(&process->pid_fd);
 	free(process->leftover);
 	free(process->group);
 	free(process->reading);
@@ -46,7 +58,7 @@ static void process_free(struct agent_process *process)
 void processes_release(struct processes *processes)
 {
 	for (size_t i = 0; i < processes->at.count; i++)
-		process_free(processes->at.at[i]);
+		process_free(processes, processes->at.at[i]);
 	vector_release(&processes->at);
 	cgroups_release(&processes->cgroups);
 }
@@ -97,50 +109,104 @@ static char *group_of(pid_t pid)
 	return found ? strndup(found, strcspn(found, "\n")) : NULL;
 }
 
-static uint64_t read_id(const struct agent_process *process)
+bool process_is_unheld(const struct agent_process *process)
+{
+	return process->profile_fd < 0 && process->file.inode != 0 && process->fate == FATE_RUNS;
+}
+
+/* -1 with errno set; ENOENT: it has ended, or runs another program. */
+static int process_open(const struct agent_process *process)
+{
+	struct profile_copy held = PROFILE_COPY_INIT;
+	AUTO_CLOSE int fd = profile_copy_hold(&held, &process->recorded) ? held.fd : -1;
+	struct stat file;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &file) < 0 ||
+	    (process->file.inode &&
+	     (file.st_ino != process->file.inode || file.st_dev != process->file.device))) {
+		errno = ENOENT;
+		return -1;
+	}
+	return TAKE_FD(fd);
+}
+
+bool process_borrow(const struct agent_process *process, int *ret_fd)
+{
+	*ret_fd = process->profile_fd >= 0 ? fcntl(process->profile_fd, F_DUPFD_CLOEXEC, 0)
+		  : process->file.inode	   ? process_open(process)
+					   : -1;
+	return *ret_fd >= 0 || process->file.inode == 0;
+}
+
+/* Takes ownership of the descriptor, and keeps it if there are enough. */
+static void hold(struct processes *processes, struct agent_process *process, int fd)
+{
+	struct stat file;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &file) == 0)
+		process->file = (struct recorded_file){ file.st_dev, file.st_ino };
+	if (processes->held < processes->held_max) {
+		process->profile_fd = fd;
+		processes->held++;
+	} else {
+		close(fd);
+	}
+}
+
+/* Those for which there were no descriptors when they were found. */
+static void hold_more(struct processes *processes)
+{
+	for (size_t i = 0; i < processes->at.count && processes->held < processes->held_max; i++)
+		if (process_is_unheld(processes->at.at[i]))
+			hold(processes, processes->at.at[i], process_open(processes->at.at[i]));
+}
+
+/* fd -1: it could not be opened. */
+static uint64_t read_id(const struct agent_process *process, int fd)
 {
 	uint64_t id = 0;
 	struct iovec local = { &id, sizeof id };
 	struct iovec remote = { (void *)(uintptr_t)(process->recorded.profile + ID_AT), sizeof id };
-	ssize_t got = process->profile_fd >= 0
-			      ? pread(process->profile_fd, &id, sizeof id, ID_AT)
+	ssize_t got = fd >= 0 ? pread(fd, &id, sizeof id, ID_AT)
 			      : process_vm_readv(process->recorded.pid, &local, 1, &remote, 1, 0);
 
 	return got == sizeof id ? id : 0;
 }
 
-/* NULL if it has ended meanwhile, or out of memory. */
-static struct agent_process *process_new(const struct processes *processes,
+/* NULL if it has ended meanwhile, is refused, or out of memory. */
+static struct agent_process *process_new(struct processes *processes,
 					 const struct recorded *recorded, uint64_t now_ns)
 {
 	struct agent_process *process = calloc(1, sizeof *process);
-	struct profile_copy held = PROFILE_COPY_INIT;
 	AUTO_FREE char *exe = procfs_exe(recorded->pid);
 	struct procfs_owner owner;
-	struct stat file;
 
 	if (!process)
 		return NULL;
 	*process = (struct agent_process){ .recorded = *recorded,
 					   .profile_fd = -1,
-					   .pid_fd = (int)syscall(SYS_pidfd_open, recorded->pid, 0),
+					   .started_ticks = procfs_started_ticks(recorded->pid),
 					   .group = group_of(recorded->pid),
 					   .seen_ns = now_ns,
 					   .first_ns = now_ns,
 					   .next_ns = now_ns };
-	if (profile_copy_hold(&held, recorded))
-		process->profile_fd = TAKE_FD(held.fd);
-	if (process->profile_fd >= 0 && fstat(process->profile_fd, &file) == 0)
-		process->file = (struct recorded_file){ file.st_dev, file.st_ino };
-	profile_copy_release(&held);
+	AUTO_CLOSE int fd = process_open(process);
+	bool is_refused = fd < 0 && errno == ENOTSUP;
+
+	processes->refused += is_refused;
+	process->id = is_refused ? 0 : read_id(process, fd);
+	if (process->id == 0 || !procfs_owner(recorded->pid, &owner)) {
+		process_free(processes, process);
+		return NULL;
+	}
+	hold(processes, process, TAKE_FD(fd));
 	process->group_kills = process->group
 				       ? cgroups_oom_kills(&processes->cgroups, process->group)
 				       : UINT64_MAX;
-	process->id = read_id(process);
-	if (process->pid_fd < 0 || process->id == 0 || !procfs_owner(recorded->pid, &owner)) {
-		process_free(process);
-		return NULL;
-	}
 	process->uid = process->reader_uid = owner.uid;
 	process->reader_gid = owner.gid;
 	labels_of(&process->labels, recorded->pid, exe && *exe ? path_base(exe) : NULL,
@@ -150,7 +216,8 @@ static struct agent_process *process_new(const struct processes *processes,
 
 /* ---- the end ---- */
 
-bool process_left_file(const struct agent_process *process)
+/* Whether the file of its profile is still there: it was killed. */
+static bool process_left_file(const struct agent_process *process)
 {
 	struct stat file;
 
@@ -158,11 +225,16 @@ bool process_left_file(const struct agent_process *process)
 	       fstat(process->profile_fd, &file) == 0 && file.st_nlink > 0;
 }
 
+/* Its pid may be another's by now. */
 static bool has_ended(const struct agent_process *process)
 {
-	struct pollfd poll_fd = { .fd = process->pid_fd, .events = POLLIN };
+	AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, process->recorded.pid, 0);
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
 
-	return poll(&poll_fd, 1, 0) > 0;
+	if (fd < 0)
+		return errno == ESRCH || errno == EINVAL;
+	return poll(&poll_fd, 1, 0) > 0 ||
+	       procfs_started_ticks(process->recorded.pid) != process->started_ticks;
 }
 
 static bool was_oom_killed(const struct processes *processes, const struct agent_process *process)
@@ -195,7 +267,7 @@ static enum process_fate fate_of(const struct processes *processes,
 
 static bool is_of(const struct agent_process *process, const struct stat *file)
 {
-	return process->profile_fd >= 0 && process->file.inode == file->st_ino &&
+	return process->file.inode && process->file.inode == file->st_ino &&
 	       process->file.device == file->st_dev;
 }
 
@@ -207,30 +279,47 @@ static struct agent_process *owner_of(const struct processes *processes, const s
 	return NULL;
 }
 
-int process_remove_file(const struct agent_process *process, struct error *error)
+/* Others may write to the folder, and mount on what is theirs there: no link is followed, and no other file system asked, which
+ * may not answer (mapped_file.h). -1 with errno set; EXDEV: something is mounted there. */
+static int look_at(int folder, const char *name, struct stat *ret)
+{
+	const struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+				      .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS };
+	AUTO_CLOSE int fd = (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
+
+	return fd >= 0 && fstat(fd, ret) == 0 ? TAKE_FD(fd) : -1;
+}
+
+/* -1: it is gone, or another one is there. */
+static int folder_of_leftover(const struct agent_process *process)
 {
 	AUTO_FREE char *path = process->leftover ? path_folder(process->leftover) : NULL;
 	AUTO_CLOSE int folder = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	const char *name = process->leftover ? path_base(process->leftover) : "";
 	struct stat file;
+	AUTO_CLOSE int fd = folder >= 0 ? look_at(folder, path_base(process->leftover), &file) : -1;
 
-	if (folder < 0 || fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    !is_of(process, &file))
-		return 0; /* it is gone, or another one is there */
-	return unlinkat(folder, name, 0) == 0 || errno == ENOENT
+	return fd >= 0 && is_of(process, &file) ? TAKE_FD(folder) : -1;
+}
+
+int process_remove_file(const struct agent_process *process, struct error *error)
+{
+	AUTO_CLOSE int folder = folder_of_leftover(process);
+
+	return folder < 0 || unlinkat(folder, path_base(process->leftover), 0) == 0 ||
+			       errno == ENOENT
 		       ? 0
 		       : error_errno(error, "cannot remove %s", process->leftover);
 }
 
-/* Others may write to the folder: no link is followed, and nothing is opened that is no file. */
 static int open_leftover(DIR *folder, const char *name, struct stat *ret)
 {
-	AUTO_CLOSE int fd = -1;
+	AUTO_CLOSE int pinned = look_at(dirfd(folder), name, ret);
+	char path[64];
 
-	if (fstatat(dirfd(folder), name, ret, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(ret->st_mode))
+	if (pinned < 0 || !S_ISREG(ret->st_mode))
 		return -1;
-	fd = openat(dirfd(folder), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd >= 0 && fstat(fd, ret) == 0 && S_ISREG(ret->st_mode) ? TAKE_FD(fd) : -1;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", pinned);
+	return file_open_regular(path, ret, NULL);
 }
 
 static void read_own(int fd, struct live_own *own)
@@ -270,7 +359,6 @@ static void add_leftover(struct processes *processes, int fd, const struct stat 
 	read_own(fd, &own);
 	*process = (struct agent_process){ .profile_fd = fd,
 					   .file = { file->st_dev, file->st_ino },
-					   .pid_fd = -1,
 					   .leftover = strdup(path),
 					   .id = own.id,
 					   .uid = file->st_uid,
@@ -280,25 +368,48 @@ static void add_leftover(struct processes *processes, int fd, const struct stat 
 					   .first_ns = now_ns,
 					   .next_ns = now_ns,
 					   .seen_ns = now_ns };
+	processes->held++;
 	uint64_t kills = cgroups_oom_kills(&processes->cgroups, own.cgroup);
 
 	if (kills != UINT64_MAX && own.oom_kills != UINT64_MAX && kills > own.oom_kills)
 		process->fate = FATE_OOM;
 	label_leftover(processes, process, &own);
 	if (!process->leftover || process->id == 0 || !vector_push(&processes->at, process))
-		process_free(process);
+		process_free(processes, process);
+}
+
+/* The file of a process that was seen while it ran. Takes ownership of the descriptor. */
+static void adopt(struct processes *processes, struct agent_process *process, int fd,
+		  const char *path)
+{
+	AUTO_CLOSE int own = fd;
+
+	if (process->profile_fd < 0 && processes->held >= processes->held_max) {
+		process->is_counted = true; /* as soon as there is a descriptor, with its file */
+		return;
+	}
+	process->leftover = strdup(path);
+	if (process->profile_fd >= 0)
+		return;
+	hold(processes, process, TAKE_FD(own));
+	if (process->fate == FATE_EXITED)
+		process->fate = FATE_KILLED;
 }
 
 static void see_file(struct processes *processes, const struct recorded_list *list, DIR *folder,
 		     const char *name, const char *path, uint64_t now_ns)
 {
 	struct stat file;
+
+	errno = 0;
 	AUTO_CLOSE int fd = open_leftover(folder, name, &file);
 	struct agent_process *known = fd >= 0 ? owner_of(processes, &file) : NULL;
 
+	processes->refused += fd < 0 && errno == EXDEV;
 	if (known && known->fate != FATE_RUNS && !known->leftover)
-		known->leftover = strdup(path); /* it was seen while it ran */
-	if (fd >= 0 && !known && !recorded_list_has_file(list, &file) && !file_has_writer(fd))
+		adopt(processes, known, TAKE_FD(fd), path);
+	if (fd >= 0 && !known && processes->held < processes->held_max &&
+	    !recorded_list_has_file(list, &file) && !file_has_writer(fd))
 		add_leftover(processes, TAKE_FD(fd), &file, path, now_ns);
 }
 
@@ -365,20 +476,21 @@ static struct agent_process *running_find(const struct running *running, pid_t p
 	return found ? *found : NULL;
 }
 
-/* The profile's id at its address: neither another program nor another process has it. A process that was never read may still
- * show the profile of the one that forked it. */
+/* Its profile is at its address: neither another program nor another process has it. A process that was never read may still
+ * show the profile of the one that forked it. Its memory is read only without privileges, when it is of our own user. */
 static bool is_unchanged(void *context, pid_t pid)
 {
 	struct agent_process *process = running_find(context, pid);
-	uint64_t id = 0;
 
 	if (!process || !process->reading)
 		return false;
-	struct iovec local = { &id, sizeof id };
-	struct iovec remote = { (void *)(uintptr_t)(process->recorded.profile + ID_AT), sizeof id };
+	const struct recorded *recorded = &process->recorded;
+	enum mapped_file_match match =
+		mapped_file_match(pid, recorded->profile, recorded->profile_end,
+				  recorded->mapped.device, recorded->mapped.inode);
 
-	process->is_unchanged =
-		process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof id && id == process->id;
+	process->is_unchanged = match == MAPPED_FILE_UNKNOWN ? read_id(process, -1) == process->id
+							     : match == MAPPED_FILE_SAME;
 	return process->is_unchanged;
 }
 
@@ -418,8 +530,10 @@ static void see_ends(struct processes *processes, const struct recorded_list *li
 						     ? &process->recorded
 						     : listed(list, process->recorded.pid);
 
+		bool is_same = process->is_unchanged;
+
 		process->is_unchanged = false;
-		if (has_ended(process))
+		if (!is_same && has_ended(process))
 			process->fate = fate_of(processes, process);
 		else if (!now || now->profile != process->recorded.profile ||
 			 now->mapped.inode != process->recorded.mapped.inode ||
@@ -449,7 +563,7 @@ static void add_new(struct processes *processes, const struct running *running,
 		struct agent_process *process = process_new(processes, &list->found.at[i], now_ns);
 
 		if (process && !vector_push(&processes->at, process))
-			process_free(process);
+			process_free(processes, process);
 	}
 }
 
@@ -464,7 +578,8 @@ int processes_scan(struct processes *processes, uint64_t now_ns, struct error *e
 	if (status == 0) {
 		see_ends(processes, &list, now_ns);
 		processes->hidden = list.hidden;
-		processes->left_out = 0;
+		processes->left_out = processes->refused = 0;
+		hold_more(processes);
 		add_new(processes, &running, &list, now_ns);
 		scan_leftovers(processes, &list, now_ns);
 	}
@@ -475,7 +590,9 @@ int processes_scan(struct processes *processes, uint64_t now_ns, struct error *e
 /* As long as its file is there, it must not be taken for a new one. */
 static bool is_over(const struct agent_process *process)
 {
-	return process->is_handled && !process_left_file(process);
+	AUTO_CLOSE int folder = process->is_handled ? folder_of_leftover(process) : -1;
+
+	return process->is_handled && folder < 0;
 }
 
 void processes_sweep(struct processes *processes)
@@ -483,8 +600,12 @@ void processes_sweep(struct processes *processes)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < processes->at.count; i++) {
+		if (processes->at.at[i]->is_handled && processes->at.at[i]->profile_fd >= 0) {
+			close(TAKE_FD(processes->at.at[i]->profile_fd));
+			processes->held--;
+		}
 		if (is_over(processes->at.at[i]))
-			process_free(processes->at.at[i]);
+			process_free(processes, processes->at.at[i]);
 		else
 			processes->at.at[kept++] = processes->at.at[i];
 	}

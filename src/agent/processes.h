@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recorded processes of this machine that the agent knows. It holds a descriptor of each profile where the kernel allows it,
- * so that what a killed process held can be read after its end. Used by the agent's loop; where other threads read it, under
- * the agent's lock.
+ * The recorded processes of this machine that the agent knows. It holds one descriptor of each, that of the profile, where the
+ * kernel allows it: the descriptor is what keeps the memory of a killed process, so that it can be read after its end. Some
+ * descriptors stay free for everything else; processes beyond are read as well, and their profiles opened for each reading.
+ *
+ * Used by the agent's loop; where other threads read it, under the agent's lock.
  */
 #ifndef AGENT_PROCESSES_H
 #define AGENT_PROCESSES_H
@@ -31,10 +33,10 @@ struct agent_process {
 	uint64_t id;			 /* of its profile, chosen by the process */
 	uint32_t uid;			 /* when it was first seen */
 	uint32_t reader_uid, reader_gid; /* what the reader becomes: see procfs_owner */
-	int profile_fd;			 /* -1: none could be opened */
-	struct recorded_file file;	 /* what profile_fd is of */
-	int pid_fd;
-	char *leftover; /* path of the file that it left; NULL: none */
+	uint64_t started_ticks;		 /* procfs_started_ticks */
+	int profile_fd;			 /* -1: it could not be opened, or is not held */
+	struct recorded_file file; /* what profile_fd is of; inode 0: it could never be opened */
+	char *leftover;		   /* path of the file that it left; NULL: none */
 	struct labels labels;
 	char *group;	      /* its control group; NULL: unknown */
 	uint64_t group_kills; /* OOM kills there when it was first seen; UINT64_MAX: unknown */
@@ -54,8 +56,10 @@ struct processes {
 	VECTOR(struct agent_process *) at;
 	const struct agent_settings *settings;
 	struct cgroups cgroups;
-	uint64_t hidden;   /* that may not be read */
-	uint64_t left_out; /* beyond max-processes */
+	uint64_t held, held_max; /* profiles that are open, and how many may be */
+	uint64_t hidden;	 /* that may not be read */
+	uint64_t refused;	 /* whose profiles are where no recorder makes any: mapped_file.h */
+	uint64_t left_out;	 /* beyond max-processes */
 };
 
 void processes_init(struct processes *processes, const struct agent_settings *settings);
@@ -67,11 +71,14 @@ int processes_scan(struct processes *processes, uint64_t now_ns, struct error *e
 /* Forgets those that are handled and have left no file, or whose file was removed. */
 void processes_sweep(struct processes *processes);
 
+/* Whether its profile is not held although it can be opened. */
+bool process_is_unheld(const struct agent_process *process);
+/* A descriptor of its profile, for a reading; the caller closes it. -1: it can only be read from its memory. False: it has ended,
+ * or runs another program. */
+bool process_borrow(const struct agent_process *process, int *ret_fd);
+
 /* The process with that pid that runs; NULL: none. */
 struct agent_process *processes_find(const struct processes *processes, pid_t pid);
-
-/* Whether the file of its profile is still there: it was killed. */
-bool process_left_file(const struct agent_process *process);
 
 /* Removes the file that it left, if that is still the one that was read. */
 int process_remove_file(const struct agent_process *process, struct error *error);

@@ -133,17 +133,24 @@ pid_t procfs_parent(pid_t pid)
 	return fields ? (pid_t)strtol(fields + 2, NULL, 10) : 0;
 }
 
-bool procfs_started_after(pid_t pid, uint64_t mono_ns)
+uint64_t procfs_started_ticks(pid_t pid)
 {
 	enum { STARTED_FIELD = 19 }; /* counted from the state */
-	const uint64_t tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
-	uint64_t boot_ns = clock_read_ns(CLOCK_BOOTTIME) - clock_monotonic_ns() + mono_ns;
 	char text[1024];
 	const char *at = read_stat(pid, text, sizeof text);
 
 	for (int i = 0; at && i < STARTED_FIELD; i++)
 		at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
-	return !at || strtoull(at, NULL, 10) * tick_ns > boot_ns + 2 * tick_ns;
+	return at ? strtoull(at, NULL, 10) : UINT64_MAX;
+}
+
+bool procfs_started_after(pid_t pid, uint64_t mono_ns)
+{
+	const uint64_t tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+	uint64_t boot_ns = clock_read_ns(CLOCK_BOOTTIME) - clock_monotonic_ns() + mono_ns;
+	uint64_t ticks = procfs_started_ticks(pid);
+
+	return ticks == UINT64_MAX || ticks * tick_ns > boot_ns + 2 * tick_ns;
 }
 
 pid_t procfs_own_pid(pid_t pid)

@@ -36,6 +36,8 @@ char *procfs_exe(pid_t pid);
 /* Whether its executable is the same file as `file`. */
 bool procfs_exe_is(pid_t pid, const struct stat *file);
 pid_t procfs_parent(pid_t pid);
+/* When it started, in clock ticks since boot: with its pid, which process it is. UINT64_MAX if it has ended. */
+uint64_t procfs_started_ticks(pid_t pid);
 /* Whether it certainly started after that CLOCK_MONOTONIC time, or has ended. */
 bool procfs_started_after(pid_t pid, uint64_t mono_ns);
 /* 1 + its effective uid; 0 if it has ended. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "collect/kernel/map_line.h"
+#include "collect/kernel/mapped_file.h"
 #include "collect/kernel/procfs.h"
 #include "format/live/live.h"
 #include "util/cleanup.h"
@@ -89,22 +90,26 @@ bool recorded_file_name(const char *name)
 	       length > suffix && strncmp(name + length - suffix, LIVE_FILE_SUFFIX, suffix) == 0;
 }
 
-/* Anonymous shared memory: recognized by its first bytes. */
-static bool has_magic(pid_t pid, uint64_t at)
+/* Anonymous shared memory: recognized by its first bytes. Without privileges, the process is our own. */
+static bool has_magic(pid_t pid, const struct map_line *map)
 {
+	AUTO_CLOSE int fd = mapped_file_open(pid, map->start, map->end);
+	bool is_own = fd < 0 && (errno == EPERM || errno == EACCES);
 	char magic[sizeof LIVE_MAGIC - 1];
 	struct iovec local = { magic, sizeof magic };
-	struct iovec remote = { (void *)(uintptr_t)at, sizeof magic };
+	struct iovec remote = { (void *)(uintptr_t)map->start, sizeof magic };
+	ssize_t got = fd >= 0  ? pread(fd, magic, sizeof magic, 0)
+		      : is_own ? process_vm_readv(pid, &local, 1, &remote, 1, 0)
+			       : -1;
 
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)sizeof magic &&
-	       memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
+	return got == (ssize_t)sizeof magic && memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
 }
 
 static bool is_profile(pid_t pid, const struct map_line *map)
 {
 	return map->permissions[1] == 'w' && map->permissions[3] == 's' &&
 	       (begins(map, "/memfd:heapgauge-profile") || recorded_file_name(map->name) ||
-		(begins(map, "/dev/zero") && has_magic(pid, map->start)));
+		(begins(map, "/dev/zero") && has_magic(pid, map)));
 }
 
 static void take_profile(struct recorded *recorded, const struct map_line *map)
@@ -189,6 +194,8 @@ static int add_if_recorded(struct recorded_list *list, pid_t pid, struct error *
 
 	errno = 0;
 	maps = procfs_file(pid, "maps", NULL);
+	if (!maps && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		return error_errno(error, "cannot look at the processes"); /* not: it has ended */
 	if (!maps) {
 		list->hidden += errno == EACCES || errno == EPERM;
 		return 0;

@@ -24,6 +24,7 @@
 
 #include "base/checked.h"
 #include "collect/kernel/container.h"
+#include "collect/kernel/mapped_file.h"
 #include "collect/kernel/pagemap.h"
 #include "collect/kernel/procfs.h"
 #include "format/live/live_view.h"
@@ -564,16 +565,12 @@ int profile_copy_take_file(struct profile_copy *c, const char *path, enum profil
 
 bool profile_copy_hold(struct profile_copy *c, const struct recorded *recorded)
 {
-	char path[96];
-
 	if (c->fd >= 0)
 		close(TAKE_FD(c->fd));
 	c->pid = recorded->pid;
 	/* Root gets what is mapped; at the path its owner may have put something else. */
-	snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)recorded->pid,
-		 (unsigned long long)recorded->profile, (unsigned long long)recorded->profile_end);
-	c->fd = file_open_regular(path, NULL, NULL);
-	return c->fd >= 0 || open_file(c, recorded) >= 0;
+	c->fd = mapped_file_open(recorded->pid, recorded->profile, recorded->profile_end);
+	return c->fd >= 0 || ((errno == EPERM || errno == EACCES) && open_file(c, recorded) >= 0);
 }
 
 int profile_copy_take_held(struct profile_copy *c, enum profile_copy_parts parts,

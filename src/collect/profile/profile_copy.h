@@ -45,7 +45,7 @@ int profile_copy_take(struct profile_copy *copied, const struct recorded *record
 int profile_copy_take_file(struct profile_copy *copied, const char *path,
 			   enum profile_copy_parts parts, struct error *error);
 /* Opens the profile itself, so that it can be read after the process has ended: its file or, with privileges, its memory. Later
- * copies read from there. False: it cannot be opened. */
+ * copies read from there. False with errno set: it cannot be opened; ENOTSUP: do not touch its memory either (mapped_file.h). */
 bool profile_copy_hold(struct profile_copy *copied, const struct recorded *recorded);
 /* Copies the opened profile, whether the process is alive or not; falls back to the memory of the process if none is open. */
 int profile_copy_take_held(struct profile_copy *copied, enum profile_copy_parts parts,

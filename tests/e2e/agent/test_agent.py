@@ -275,6 +275,65 @@ def test_it_raises_the_limit_of_its_descriptors(heapgauge, scratch, clean_env):
         assert soft == hard and int(soft) > 64
 
 
+# Forks as many as it is told; each takes a block, and all end with it.
+CROWD = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(int argc, char **argv)
+{
+	int ready[2];
+	char byte = 0;
+	alarm(200);
+	if (pipe(ready)) return 99;
+	for (int i = 0; i < atoi(argv[1]); i++)
+		if (fork() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			kept = malloc(1000 * (i + 1));
+			if (write(ready[1], &byte, 1) != 1) _exit(98);
+			pause();
+		}
+	for (int i = 0; i < atoi(argv[1]); i++)
+		if (read(ready[0], &byte, 1) != 1) return 97;
+	printf("%d\n", getpid());
+	fflush(stdout);
+	return getchar() == 'q' ? 0 : 96;
+}
+"""
+
+
+def running_crowd(build, clean_env, folder, scratch, count):
+    return keeping([compile_c(scratch, "crowd", CROWD), str(count)], preloaded(build, clean_env, folder))
+
+
+def crowd_pids(agent, metric="heapgauge_live_bytes"):
+    return set(re.findall(rf'^{metric}{{.*pid="(\d+)".*service_name="crowd"', agent.get("/metrics")[1].decode(), re.M))
+
+
+@needs_root
+def test_more_processes_than_descriptors(heapgauge, build, clean_env, folder, scratch, pyroscope_server):
+    """All are read; it holds the profiles of as many as leave it descriptors to answer with, and says of how many it does not. Those that
+    it does not hold are found by their files when they are killed."""
+    server = pyroscope_server()
+    settings = write_settings(scratch, agent={"state": scratch / "state"}, pyroscope={"url": server.url}, ended={"folders": folder})
+    with running_agent(heapgauge, settings, clean_env, before=["sh", "-c", 'ulimit -n 80; exec "$@"', "sh"]) as agent:
+        with running_crowd(build, clean_env, folder, scratch, 90) as run:
+            wait_for(lambda: len(crowd_pids(agent)) == 91, "all to be read")
+            assert 50 <= agent.numbers()["agent_unheld_processes"] < 90
+            assert agent.get("/healthz") == (200, b"ok\n")
+            assert agent.get(f"/debug/pprof/heap?pid={max(map(int, crowd_pids(agent)))}")[0] == 200
+            held = [os.readlink(path) for path in pathlib.Path(f"/proc/{agent.process.pid}/fd").iterdir() if path.is_symlink()]
+            assert sum(target.endswith(".live") for target in held) <= 42  # and those that are being read
+            run.kill()
+        wait_for(lambda: agent.numbers()["agent_ended_processes_total.killed"] >= 91, "all ends to be counted")
+        wait_for(lambda: len({profile["id"] for profile in server.accepted() if profile["labels"].get("ended") == "killed"}) >= 91,
+                 "the last profile of each")
+        assert not crowd_pids(agent)
+
+
 # ---- settings ----
 
 

@@ -202,3 +202,120 @@ def test_a_program_executed_again_at_the_same_addresses(heapgauge, build, clean_
             run.stdin.flush()
             assert int(run.stdout.readline()) == run.target
             wait_for(lambda: 10 <= agent.numbers(run.target).get("live_blocks", 0) < 1000, "the numbers of the new program")
+
+
+# ---- a file system that does not answer ----
+
+# hanging FILE: mounts itself on the file and answers nothing. hanging FOLDER NAME: mounts itself on the folder, answers what it takes to open and
+# map FOLDER/NAME, and nothing more. Says the pid of the process that has mapped it, or its own.
+HANGING = r"""
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static int device, opens;
+static void answer(const struct fuse_in_header *in, int error, const void *body, size_t size)
+{
+	static char out[4096];
+	struct fuse_out_header head = { sizeof head + size, error, in->unique };
+	memcpy(out, &head, sizeof head);
+	if (size) memcpy(out + sizeof head, body, size);
+	(void)!write(device, out, sizeof head + size);
+}
+static void serve(int answers)
+{
+	static char in[1 << 17];
+	const struct fuse_in_header *head = (void *)in;
+	while (read(device, in, sizeof in) > 0) {
+		struct fuse_attr file = { .ino = 2, .size = 1 << 20, .blocks = 2048, .mode = S_IFREG | 0666, .nlink = 1, .blksize = 4096 };
+		struct fuse_attr folder = { .ino = 1, .mode = S_IFDIR | 0777, .nlink = 2, .blksize = 4096 };
+		struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_write = 4096 };
+		struct fuse_entry_out entry = { .nodeid = 2, .entry_valid = 3600, .attr_valid = 3600, .attr = file };
+		struct fuse_attr_out attr = { .attr_valid = 3600, .attr = head->nodeid == 1 ? folder : file };
+		struct fuse_open_out opened = { .fh = 1 };
+		if (head->opcode == FUSE_INIT) answer(head, 0, &init, sizeof init);
+		if (!answers) continue;
+		if (head->opcode == FUSE_LOOKUP) answer(head, 0, &entry, sizeof entry);
+		if (head->opcode == FUSE_GETATTR) answer(head, 0, &attr, sizeof attr);
+		if (head->opcode == FUSE_OPEN && opens++ == 0) answer(head, 0, &opened, sizeof opened);
+		if (head->opcode == FUSE_FLUSH || head->opcode == FUSE_ACCESS) answer(head, -ENOSYS, NULL, 0);
+	}
+}
+int main(int argc, char **argv)
+{
+	char options[200], path[500];
+	device = open("/dev/fuse", O_RDWR);
+	if (argc > 2 && (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))) return 99;
+	snprintf(options, sizeof options, "fd=%d,rootmode=%o,user_id=0,group_id=0,allow_other", device, argc > 2 ? 040000 : 0100000);
+	if (device < 0 || mount("hanging", argv[1], "fuse", MS_NOSUID | MS_NODEV, options)) return 98;
+	pid_t child = argc > 2 ? fork() : 0;
+	if (child == 0 && argc > 2) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		serve(1);
+		return 0;
+	}
+	if (argc == 2) {
+		printf("%d\n", getpid());
+		fflush(stdout);
+		serve(0);
+		return 0;
+	}
+	snprintf(path, sizeof path, "%s/%s", argv[1], argv[2]);
+	int fd = open(path, O_RDWR);
+	if (fd < 0 || mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED) return 97;
+	printf("%d\n", getpid());
+	fflush(stdout);
+	getchar();
+	kill(child, SIGKILL);
+	return 0;
+}
+"""
+needs_fuse = pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="needs /dev/fuse")
+
+
+@contextlib.contextmanager
+def hanging_on(program, *argv):
+    """Killed at the end: those who wait for it get an error."""
+    with subprocess.Popen([program, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+        try:
+            assert run.stdout.readline(), f"the file system could not be mounted: {run.wait()}"
+            yield run
+        finally:
+            run.kill()
+            if len(argv) == 1:
+                subprocess.run(["umount", "-l", argv[0]], check=False)
+
+
+@needs_fuse
+@pytest.mark.parametrize("where, name, refused", [(None, "heapgauge.1.4711.1.live", 1), ("/dev", "zero", 0)])
+def test_a_mapped_file_that_does_not_answer(heapgauge, build, clean_env, folder, open_scratch, where, name, refused):
+    """A process maps what looks like a profile, on a file system of its own that never answers: the others are read."""
+    program, keeper = compile_c(open_scratch, "hanging", HANGING), compile_keeper(open_scratch)
+    mounted = where or open_scratch / "mounted"
+    pathlib.Path(mounted).mkdir(exist_ok=True)
+    with hanging_on(program, mounted, name), running_agent(heapgauge, write_settings(open_scratch), clean_env) as agent:
+        with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+            agent.sees(run.target)
+            assert agent.numbers()["agent_refused_processes"] == refused
+
+
+@needs_fuse
+def test_a_file_system_in_the_place_of_a_leftover(heapgauge, build, clean_env, folder, open_scratch):
+    program, keeper = compile_c(open_scratch, "hanging", HANGING), compile_keeper(open_scratch)
+    mounted = folder / "heapgauge.1.4711.1.live"
+    mounted.touch()
+    settings = write_settings(open_scratch, ended={"folders": folder})
+    with hanging_on(program, mounted), running_agent(heapgauge, settings, clean_env) as agent:
+        with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+            agent.sees(run.target)
+            wait_for(lambda: agent.numbers()["agent_refused_processes"] == 1, "the file to be refused")
