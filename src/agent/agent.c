@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/endpoints.h"
+#include "agent/metrics.h"
 #include "agent/push/outlets.h"
 #include "base/checked.h"
 #include "serve/serve.h"
@@ -192,6 +193,7 @@ static void count_reading(struct agent *agent, struct agent_process *process, in
 	}
 	if (reading && reading->status == READING_DONE) {
 		agent->counts.readings++;
+		metrics_count(&agent->processes, process, reading);
 		take_reading(process, &result->parts);
 	} else if (!reading || reading->status == READING_FAILED) {
 		agent->counts.failed_readings++;

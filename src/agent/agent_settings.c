@@ -34,6 +34,7 @@ static const struct row {
 	{ "agent", "interval", TYPE_DURATION, MEMBER(interval_ns), NS_PER_S, 3600 * NS_PER_S },
 	{ "agent", "names", TYPE_YES, MEMBER(names) },
 	{ "agent", "max-processes", TYPE_COUNT, MEMBER(max_processes), 1, 100000 },
+	{ "agent", "max-series", TYPE_COUNT, MEMBER(max_series), 100, 10000000 },
 	{ "pyroscope", "url", TYPE_URL, MEMBER(url) },
 	{ "pyroscope", "token-file", TYPE_PATH, MEMBER(push_token_file) },
 	{ "pyroscope", "user", TYPE_TEXT, MEMBER(user) },
@@ -62,6 +63,7 @@ static const struct agent_settings defaults = {
 	.interval_ns = 60 * NS_PER_S,
 	.names = true,
 	.max_processes = 10000,
+	.max_series = 20000, /* 500 processes have 11,000, and room for tags */
 	.timeout_ns = 30 * NS_PER_S,
 	.folder_bytes = 1ull << 30,
 	.symbols_bytes = 4ull << 30,

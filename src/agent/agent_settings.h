@@ -28,6 +28,7 @@ struct agent_settings {
 	uint64_t interval_ns; /* between two readings of a process */
 	bool names;	      /* look up the names of functions */
 	uint64_t max_processes;
+	uint64_t max_series; /* of processes, in /metrics */
 
 	VECTOR(struct agent_label) labels; /* [labels] */
 

@@ -9,7 +9,8 @@
 #include "agent/processes.h"
 #include "util/buffer.h"
 
-enum { METRICS_SERIES_MAX = 10000 };
+/* The service_name of the sum of those processes that have no series of their own. It has no pid. */
+#define METRICS_REST "others"
 
 /* A counter or gauge of the agent. */
 struct metrics_own {
@@ -19,9 +20,13 @@ struct metrics_own {
 	double number;
 };
 
-/* Own numbers of the same name must be next to each other. Beyond METRICS_SERIES_MAX series of processes, the rest is left out
- * and counted. */
-void metrics_write(struct buffer *out, const struct processes *processes,
-		   const struct metrics_own *own, size_t own_count, bool openmetrics);
+/* Own numbers of the same name must be next to each other. Beyond max-series of the settings, the smallest processes are summed
+ * and the series that they lack counted. */
+void metrics_write(struct buffer *out, struct processes *processes, const struct metrics_own *own,
+		   size_t own_count, bool openmetrics);
+
+/* Call before a new reading replaces the last one of the process. */
+void metrics_count(struct processes *processes, const struct agent_process *process,
+		   const struct reading *now);
 
 #endif

@@ -44,6 +44,7 @@ struct agent_process {
 	uint64_t first_ns;    /* CLOCK_MONOTONIC: first seen */
 	uint64_t next_ns;     /* when to read it next */
 	enum process_fate fate;
+	bool is_shown;		  /* with series of its own, in the last answer to Prometheus */
 	bool is_unchanged;	  /* in the last scan: it has the profile that was read before */
 	bool is_counted;	  /* in the agent's counts of ends */
 	bool is_handled;	  /* its last profile was: nothing is left to do but to forget it */
@@ -56,6 +57,10 @@ struct processes {
 	VECTOR(struct agent_process *) at;
 	const struct agent_settings *settings;
 	struct cgroups cgroups;
+	/* Counters of processes without series of their own, as long as they had none: see metrics.c. */
+	struct process_sums {
+		uint64_t calls, bytes, frees, freed_bytes;
+	} rest;
 	uint64_t held, held_max; /* profiles that are open, and how many may be */
 	uint64_t hidden;	 /* that may not be read */
 	uint64_t refused;	 /* whose profiles are where no recorder makes any: mapped_file.h */

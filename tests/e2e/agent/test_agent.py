@@ -334,6 +334,30 @@ def test_more_processes_than_descriptors(heapgauge, build, clean_env, folder, sc
         assert not crowd_pids(agent)
 
 
+def total(agent, family):
+    return sum(float(value) for value in re.findall(rf'^{family}{{.*service_name="(?:crowd|others)"}} (.*)$', agent.get("/metrics")[1].decode(), re.M))
+
+
+@needs_root
+def test_more_series_than_the_limit(heapgauge, build, clean_env, folder, scratch):
+    """The largest processes have their own, the others one sum: totals are those of an agent without a limit."""
+    (scratch / "few").mkdir()
+    settings = {"names": "no"}
+    with running_agent(heapgauge, write_settings(scratch, agent=settings), clean_env) as whole, running_agent(
+        heapgauge, write_settings(scratch / "few", agent=settings | {"max-series": "220"}), clean_env
+    ) as few, running_crowd(build, clean_env, folder, scratch, 40):
+        wait_for(lambda: len(crowd_pids(whole)) == 41 and few.numbers()["agent_processes"] >= 41 and few.numbers()["agent_summed_processes"] >= 31, "all to be read")
+        for family in ("heapgauge_live_bytes", "heapgauge_live_blocks", "heapgauge_stacks"):
+            wait_for(lambda: total(whole, family) == total(few, family) > 40, f"the sums of {family} to be equal")
+        own = crowd_pids(few)
+        assert 1 <= len(own) <= 10
+        largest = sorted((whole.numbers(pid)["live_bytes"] for pid in crowd_pids(whole)), reverse=True)
+        assert sorted((few.numbers(pid)["live_bytes"] for pid in own), reverse=True) == largest[: len(own)]
+        assert few.numbers()["agent_series_left_out"] >= 31 * 20 and whole.numbers()["agent_summed_processes"] == 0
+        done = subprocess.run([tool("promtool", "apt install prometheus"), "check", "metrics"], input=few.get("/metrics")[1], capture_output=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 # ---- settings ----
 
 
