@@ -43,10 +43,15 @@ struct reading_request agent_request(const struct agent *agent, const struct age
 
 	if (process->fate != FATE_RUNS)
 		request.recorded.pid = 0;
+	if (process->reader_uid == 0) {
+		request.uid = request.gid = (uint32_t)agent->settings->reader_uid;
+		request.reads_all_files = process->is_local;
+	}
 	snprintf(request.version, sizeof request.version, "%s", agent->version);
 	if (agent->settings->state)
-		snprintf(request.cache, sizeof request.cache, "%s/names/%u", agent->settings->state,
-			 process->reader_uid);
+		snprintf(request.cache, sizeof request.cache, "%s/names/%s%u",
+			 agent->settings->state, process->reader_uid == 0 ? "root-" : "",
+			 request.uid);
 	return request;
 }
 

@@ -33,6 +33,7 @@ static const struct row {
 	{ "agent", "state", TYPE_PATH, MEMBER(state) },
 	{ "agent", "interval", TYPE_DURATION, MEMBER(interval_ns), NS_PER_S, 3600 * NS_PER_S },
 	{ "agent", "names", TYPE_YES, MEMBER(names) },
+	{ "agent", "reader-uid", TYPE_COUNT, MEMBER(reader_uid), 1, UINT32_MAX - 1 },
 	{ "agent", "max-processes", TYPE_COUNT, MEMBER(max_processes), 1, 100000 },
 	{ "agent", "max-series", TYPE_COUNT, MEMBER(max_series), 100, 10000000 },
 	{ "pyroscope", "url", TYPE_URL, MEMBER(url) },
@@ -62,6 +63,7 @@ static const struct agent_settings defaults = {
 	.listen = "127.0.0.1:9464",
 	.interval_ns = 60 * NS_PER_S,
 	.names = true,
+	.reader_uid = 65534, /* nobody */
 	.max_processes = 10000,
 	.max_series = 20000, /* 500 processes have 11,000, and room for tags */
 	.timeout_ns = 30 * NS_PER_S,

@@ -27,6 +27,7 @@ struct agent_settings {
 	const char *state;   /* folder for queue and baselines; NULL: none, which pushing needs */
 	uint64_t interval_ns; /* between two readings of a process */
 	bool names;	      /* look up the names of functions */
+	uint64_t reader_uid;  /* who reads the processes of root */
 	uint64_t max_processes;
 	uint64_t max_series; /* of processes, in /metrics */
 

@@ -133,7 +133,8 @@ bool labels_pod_uid(const char *groups, char *to, size_t room)
 	return false;
 }
 
-static void take_kubernetes(struct labels *labels, pid_t pid, const char *environment, size_t size)
+static void take_kubernetes(struct labels *labels, pid_t pid, const char *machine,
+			    const char *environment, size_t size)
 {
 	/* The names that the documentation of the downward API uses. */
 	static const struct {
@@ -148,7 +149,7 @@ static void take_kubernetes(struct labels *labels, pid_t pid, const char *enviro
 		{ "CONTAINER_NAME", "container" },
 	};
 	AUTO_FREE char *groups = procfs_file(pid, "cgroup", NULL);
-	AUTO_FREE char *container = container_name(pid);
+	AUTO_FREE char *container = container_name_of(pid, machine);
 	char uid[POD_UID_LENGTH + 1];
 
 	if (container)
@@ -182,7 +183,7 @@ static void take_setting(struct labels *labels, const struct agent_label *label,
 		labels_set(labels, label->key, value);
 }
 
-void labels_of(struct labels *ret, pid_t pid, const char *program,
+void labels_of(struct labels *ret, pid_t pid, const char *program, const char *machine,
 	       const struct agent_settings *settings)
 {
 	size_t size = 0;
@@ -196,7 +197,7 @@ void labels_of(struct labels *ret, pid_t pid, const char *program,
 	take_attributes(ret, variable(text, size, "OTEL_RESOURCE_ATTRIBUTES"));
 	if (name && *name)
 		labels_set(ret, "service_name", name);
-	take_kubernetes(ret, pid, text, size);
+	take_kubernetes(ret, pid, machine, text, size);
 	for (size_t i = 0; i < settings->labels.count; i++)
 		take_setting(ret, &settings->labels.at[i], text, size);
 	/* Each of these may have set it to nothing, which removes it. */

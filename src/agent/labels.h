@@ -20,8 +20,8 @@ struct labels {
 	size_t count;
 };
 
-/* `program` is its name if nothing else names the service. Text that is not UTF-8 or moves a cursor is replaced. */
-void labels_of(struct labels *ret, pid_t pid, const char *program,
+/* `program` is its name if nothing else names the service, `machine` the host name that the process sees; "": unknown. Text that is not UTF-8 or moves a cursor is replaced. */
+void labels_of(struct labels *ret, pid_t pid, const char *program, const char *machine,
 	       const struct agent_settings *settings);
 /* Sets one; an empty value removes it. Dropped if there are too many. */
 void labels_set(struct labels *labels, const char *key, const char *value);

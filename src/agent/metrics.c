@@ -240,7 +240,7 @@ void metrics_count(struct processes *processes, const struct agent_process *proc
 
 static void name_rest(struct writer *w, const struct processes *processes)
 {
-	labels_of(&w->rest_labels, 0, METRICS_REST, processes->settings);
+	labels_of(&w->rest_labels, 0, METRICS_REST, "", processes->settings);
 	labels_set(&w->rest_labels, "pid", "");
 	w->rest.calls = processes->rest.calls;
 	w->rest.bytes = processes->rest.bytes;

@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "collect/kernel/container.h"
 #include "collect/kernel/mapped_file.h"
 #include "collect/kernel/oom.h"
 #include "collect/kernel/procfs.h"
@@ -165,6 +166,15 @@ static void hold_more(struct processes *processes)
 			hold(processes, processes->at.at[i], process_open(processes->at.at[i]));
 }
 
+/* What the process wrote about itself; fd -1: nothing. */
+static void read_own(int fd, struct live_own *own)
+{
+	if (pread(fd, own, sizeof *own, offsetof(struct live_header, own)) != (ssize_t)sizeof *own)
+		*own = (struct live_own){ 0 };
+	own->host[sizeof own->host - 1] = own->cgroup[sizeof own->cgroup - 1] = '\0';
+	own->exe[sizeof own->exe - 1] = '\0';
+}
+
 /* fd -1: it could not be opened. */
 static uint64_t read_id(const struct agent_process *process, int fd)
 {
@@ -184,6 +194,7 @@ static struct agent_process *process_new(struct processes *processes,
 	struct agent_process *process = calloc(1, sizeof *process);
 	AUTO_FREE char *exe = procfs_exe(recorded->pid);
 	struct procfs_owner owner;
+	struct live_own own;
 
 	if (!process)
 		return NULL;
@@ -203,13 +214,15 @@ static struct agent_process *process_new(struct processes *processes,
 		process_free(processes, process);
 		return NULL;
 	}
+	read_own(fd, &own);
 	hold(processes, process, TAKE_FD(fd));
 	process->group_kills = process->group
 				       ? cgroups_oom_kills(&processes->cgroups, process->group)
 				       : UINT64_MAX;
 	process->uid = process->reader_uid = owner.uid;
 	process->reader_gid = owner.gid;
-	labels_of(&process->labels, recorded->pid, exe && *exe ? path_base(exe) : NULL,
+	process->is_local = container_is_ours(recorded->pid);
+	labels_of(&process->labels, recorded->pid, exe && *exe ? path_base(exe) : NULL, own.host,
 		  processes->settings);
 	return process;
 }
@@ -322,14 +335,6 @@ static int open_leftover(DIR *folder, const char *name, struct stat *ret)
 	return file_open_regular(path, ret, NULL);
 }
 
-static void read_own(int fd, struct live_own *own)
-{
-	if (pread(fd, own, sizeof *own, offsetof(struct live_header, own)) != (ssize_t)sizeof *own)
-		*own = (struct live_own){ 0 };
-	own->host[sizeof own->host - 1] = own->cgroup[sizeof own->cgroup - 1] = '\0';
-	own->exe[sizeof own->exe - 1] = '\0';
-}
-
 /* The labels that a process without /proc can have: those of the settings, and what it wrote about itself. */
 static void label_leftover(struct processes *processes, struct agent_process *process,
 			   const struct live_own *own)
@@ -337,7 +342,7 @@ static void label_leftover(struct processes *processes, struct agent_process *pr
 	char uid[40], host[65] = "";
 
 	gethostname(host, sizeof host - 1);
-	labels_of(&process->labels, 0, path_base(own->exe), processes->settings);
+	labels_of(&process->labels, 0, path_base(own->exe), "", processes->settings);
 	labels_set(&process->labels, "pid", "");
 	if (strcmp(own->host, host) != 0)
 		labels_set(&process->labels, "container", own->host);

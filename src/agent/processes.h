@@ -29,12 +29,14 @@ enum process_fate {
 };
 
 struct agent_process {
-	struct recorded recorded;	 /* pid 0: a leftover, known by its file alone */
-	uint64_t id;			 /* of its profile, chosen by the process */
-	uint32_t uid;			 /* when it was first seen */
-	uint32_t reader_uid, reader_gid; /* what the reader becomes: see procfs_owner */
-	uint64_t started_ticks;		 /* procfs_started_ticks */
-	int profile_fd;			 /* -1: it could not be opened, or is not held */
+	struct recorded recorded; /* pid 0: a leftover, known by its file alone */
+	uint64_t id;		  /* of its profile, chosen by the process */
+	uint32_t uid;		  /* when it was first seen */
+	uint32_t reader_uid,
+		reader_gid;	   /* see procfs_owner; the reader becomes that, but never root */
+	bool is_local;		   /* it is in no container */
+	uint64_t started_ticks;	   /* procfs_started_ticks */
+	int profile_fd;		   /* -1: it could not be opened, or is not held */
 	struct recorded_file file; /* what profile_fd is of; inode 0: it could never be opened */
 	char *leftover;		   /* path of the file that it left; NULL: none */
 	struct labels labels;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of a process of root the reader keeps the user, and of the capabilities those that the process has: root in a container has
- * few. One that has ended left only a file, so nothing is kept but to read files. No state.
+ * The reader is never root: root of a container without a user namespace is root here, and so would be what its profile can make
+ * of a mistake in the decoder. Of a process of root outside of containers the reader may still read every file, since programs of
+ * root may be readable to nobody else; such a process could do more itself. No state.
  */
 #include "agent/reading/privileges.h"
 
@@ -31,14 +32,12 @@ static bool keep_capabilities(uint64_t wanted)
 	return syscall(SYS_capset, &head, data) == 0;
 }
 
-static bool become(const struct procfs_owner *owner)
+static bool become(uint32_t uid, uint32_t gid, bool reads_all_files)
 {
-	if (setgroups(0, NULL) < 0)
+	if (setgroups(0, NULL) < 0 || (reads_all_files && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0))
 		return false;
-	if (owner->uid == 0)
-		return keep_capabilities(owner->capabilities);
-	return setresgid(owner->gid, owner->gid, owner->gid) == 0 &&
-	       setresuid(owner->uid, owner->uid, owner->uid) == 0;
+	return setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0 &&
+	       keep_capabilities(reads_all_files ? 1ull << CAP_DAC_READ_SEARCH : 0);
 }
 
 void privileges_make_folder(const struct reading_request *request)
@@ -49,13 +48,14 @@ void privileges_make_folder(const struct reading_request *request)
 
 bool privileges_drop(const struct reading_request *request)
 {
-	struct procfs_owner owner = { request->uid, request->gid, 1 << CAP_DAC_READ_SEARCH }, now;
+	struct procfs_owner now = { 0 };
+	bool is_roots = request->reads_all_files &&
+			(!request->recorded.pid ||
+			 (procfs_owner(request->recorded.pid, &now) && now.uid == 0));
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return false;
-	if (owner.uid == 0 && request->recorded.pid && procfs_owner(request->recorded.pid, &now))
-		owner = now;
-	if (geteuid() == 0 && !become(&owner))
+	if (geteuid() == 0 && !become(request->uid, request->gid, is_roots))
 		return false;
 	/* A change of the user resets both: its owner must not trace it, and it must not outlive the reader. */
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&

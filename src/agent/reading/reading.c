@@ -187,11 +187,27 @@ static bool is_new(const struct reading_request *request, uint64_t duration_ns)
 	       MAX(request->interval_ns, clock_monotonic_ns() - request->agent_began_ns);
 }
 
+/* Where the files of the container are; "": of no container. A descriptor, because another user may not follow /proc/PID/root. */
+struct container_files {
+	int fd;
+	char path[64];
+};
+
+static struct container_files open_container(pid_t pid)
+{
+	AUTO_FREE char *root = pid ? container_root(pid) : NULL;
+	struct container_files files = { root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1,
+					 "" };
+
+	if (files.fd >= 0)
+		snprintf(files.path, sizeof files.path, "/proc/self/fd/%d", files.fd);
+	return files;
+}
+
 static int make_pprof(const struct reading_request *request, const struct profile *profile,
-		      int baseline_fd, struct output *out, struct error *error)
+		      int baseline_fd, const char *root, struct output *out, struct error *error)
 {
 	AUTO(buffer_release) struct buffer baseline = BUFFER_INIT;
-	AUTO_FREE char *root = request->recorded.pid ? container_root(request->recorded.pid) : NULL;
 	struct export_label labels[READING_LABELS_MAX];
 
 	if (request->has_baseline &&
@@ -221,7 +237,7 @@ static int make_pprof(const struct reading_request *request, const struct profil
 			   .use_store = request->cache[0] != '\0',
 			   .style = NAMES_SHORT,
 			   .workers = 1,
-			   .root = root },
+			   .root = *root ? root : NULL },
 	};
 	int status = heap_profile_make(profile, &options, &out->profile, error);
 
@@ -236,6 +252,9 @@ static int read_profile(const struct reading_request *request, struct profile_co
 {
 	struct recording recording = { 0 };
 	struct format_error reason = { "" };
+
+	const struct container_files files = open_container(request->recorded.pid);
+	AUTO_CLOSE int files_fd = files.fd;
 
 	if (request->cache[0])
 		privileges_make_folder(request);
@@ -257,8 +276,9 @@ static int read_profile(const struct reading_request *request, struct profile_co
 	read_tags(&profile->processes[0], out);
 	if (request->wants_modules)
 		read_modules(&profile->processes[0], out);
-	int status =
-		request->wants_pprof ? make_pprof(request, profile, baseline_fd, out, error) : 0;
+	int status = request->wants_pprof
+			     ? make_pprof(request, profile, baseline_fd, files.path, out, error)
+			     : 0;
 
 	profile_free(profile);
 	return status;

@@ -89,8 +89,8 @@ struct reading_request {
 	bool shows_allocations; /* pprof shows these first, not what is live */
 	bool wants_modules;
 	bool wants_recording; /* with the age of blocks, for a process that has ended */
-	uint32_t uid,
-		gid; /* of the process: what the reader becomes before it looks into the data */
+	uint32_t uid, gid; /* what the reader becomes before it looks into the data; never root */
+	bool reads_all_files; /* it is a process of root that is in no container */
 	uint64_t max_samples, max_bytes;
 	uint64_t interval_ns;
 	uint64_t agent_began_ns; /* CLOCK_MONOTONIC */

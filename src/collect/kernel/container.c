@@ -23,15 +23,23 @@
 
 enum { ID_DIGITS = 64, ID_SHOWN = 12, HOST_MAX = 64 };
 
-/* Whether both are in the same namespace or root; true also without permission to check. */
-static bool same(pid_t pid, const char *what)
+/* What is there now: its root may be on a file system that does not answer (mapped_file.h). */
+static bool look(const char *path, struct statx *ret)
 {
-	struct stat own, its;
+	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, ret) == 0;
+}
+
+/* Whether both are in the same namespace or root; `unknown` without permission to check. */
+static bool same(pid_t pid, const char *what, bool unknown)
+{
+	struct statx own, its;
 	char self[64];
 
 	snprintf(self, sizeof self, "/proc/self/%s", what);
-	return stat(self, &own) < 0 || stat(procfs_path(pid, what).text, &its) < 0 ||
-	       (its.st_dev == own.st_dev && its.st_ino == own.st_ino);
+	if (!look(self, &own) || !look(procfs_path(pid, what).text, &its))
+		return unknown;
+	return its.stx_ino == own.stx_ino && its.stx_dev_major == own.stx_dev_major &&
+	       its.stx_dev_minor == own.stx_dev_minor;
 }
 
 static bool is_id(const char *text)
@@ -115,7 +123,8 @@ static char *host_name(pid_t pid)
 	return strndup(text, length);
 }
 
-char *container_name(pid_t pid)
+/* host NULL: as its files say. */
+static char *name_of(pid_t pid, const char *said)
 {
 	AUTO_FREE char *groups = procfs_file(pid, "cgroup", NULL);
 	AUTO_FREE char *id = groups ? container_in_groups(groups) : NULL;
@@ -123,18 +132,34 @@ char *container_name(pid_t pid)
 	char *host = NULL;
 
 	/* We may be in the same container: then it is not reported. */
-	if (same(pid, "ns/pid") && (!id || (own_groups && strcmp(groups, own_groups) == 0)))
+	if (same(pid, "ns/pid", true) && (!id || (own_groups && strcmp(groups, own_groups) == 0)))
 		return NULL;
-	if (!same(pid, "root"))
-		host = host_name(pid);
+	if (!same(pid, "root", true))
+		host = !said ? host_name(pid) : *said ? strdup(said) : NULL;
 	if (host)
 		return host;
 	return id ? TAKE(id) : strdup("?");
 }
 
+char *container_name(pid_t pid)
+{
+	return name_of(pid, NULL);
+}
+
+char *container_name_of(pid_t pid, const char *host)
+{
+	return name_of(pid, host);
+}
+
+bool container_is_ours(pid_t pid)
+{
+	return same(pid, "root", false) && same(pid, "ns/mnt", false) &&
+	       same(pid, "ns/pid", false) && same(pid, "ns/user", false);
+}
+
 char *container_root(pid_t pid)
 {
-	if (same(pid, "root") && same(pid, "ns/mnt"))
+	if (same(pid, "root", true) && same(pid, "ns/mnt", true))
 		return NULL;
 	return strdup(procfs_path(pid, "root").text);
 }

@@ -13,6 +13,7 @@ import pytest
 from agents import ROOT, children, running_agent, write_settings
 from alone import folder_on_tmpfs, preloaded
 from compiled import compile_c, is_alive, wait_for
+from exports import output_of, tool
 from running import compile_keeper, keeping
 
 pytestmark = pytest.mark.skipif(not ROOT, reason="needs root: processes of other users")
@@ -74,6 +75,34 @@ def test_a_daemon_that_was_root_is_read_as_its_user(heapgauge, build, clean_env,
         run.stdin.write("\n")
         run.stdin.flush()
         wait_for(lambda: owners(state).get(str(DAEMON_USER)) == DAEMON_USER, "a reading as its user")
+
+
+@pytest.mark.parametrize(
+    "before, mode, named", [([], 0o700, True), (["unshare", "--mount"], 0o755, True), (["unshare", "--mount"], 0o700, False)]
+)
+def test_root_of_a_container_is_not_read_as_root(heapgauge, build, clean_env, folder, open_scratch, before, mode, named):
+    """A reading is done as nobody: of a program that only root may read there are names if it runs outside of containers, and none inside."""
+    keeper = compile_keeper(open_scratch)
+    keeper.chmod(mode)
+    state = open_scratch / "state"
+    with running_agent(heapgauge, write_settings(open_scratch, agent={"state": state}), clean_env) as agent:
+        with keeping([*before, keeper], preloaded(build, clean_env, folder)) as run:
+            agent.sees(run.target)
+            (open_scratch / "served.pb.gz").write_bytes(agent.get(f"/debug/pprof/heap?pid={run.target}")[1])
+        shown = output_of(tool("pprof", "go install github.com/google/pprof@latest"), "-symbolize=none", "-top", open_scratch / "served.pb.gz")
+        assert ("keep\n" in shown) == named, shown
+        assert owners(state) == {f"root-{NOBODY}": NOBODY}
+
+
+def test_the_file_of_a_killed_process_of_root_is_not_read_as_root(heapgauge, build, clean_env, folder, open_scratch):
+    keeper = compile_keeper(open_scratch)
+    with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+        run.send_signal(signal.SIGKILL)
+    state = open_scratch / "state"
+    settings = write_settings(open_scratch, agent={"state": state}, ended={"folders": folder}, files={"folder": open_scratch / "profiles"})
+    with running_agent(heapgauge, settings, clean_env):
+        wait_for(lambda: [*open_scratch.glob("profiles/service=keeper/*/*/*.pb.gz")], "its last profile")
+    assert owners(state) == {f"root-{NOBODY}": NOBODY}
 
 
 def test_users_cannot_prepare_the_names_of_others(heapgauge, clean_env, open_scratch):
@@ -197,7 +226,7 @@ def test_a_program_executed_again_at_the_same_addresses(heapgauge, build, clean_
     program = compile_c(open_scratch, "again", EXECUTED_AGAIN)
     with running_agent(heapgauge, write_settings(open_scratch), clean_env) as agent:
         with keeping(["setarch", "-R", program], preloaded(build, clean_env, folder)) as run:
-            assert agent.sees(run.target)["live_blocks"] >= 1000
+            wait_for(lambda: agent.numbers(run.target).get("live_blocks", 0) >= 1000, "the program to be read")  # not setarch
             run.stdin.write("\n")
             run.stdin.flush()
             assert int(run.stdout.readline()) == run.target
