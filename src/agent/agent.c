@@ -31,6 +31,9 @@
  * would never pass. */
 enum { MAX_SAMPLES = 16000, MAX_BYTES = 2 << 20 };
 
+/* Of a recording: with profile and baseline it must fit into what a child may write (reader.c). */
+enum { RECORDING_MAX = 180 << 20 };
+
 struct reading_request agent_request(const struct agent *agent, const struct agent_process *process)
 {
 	struct reading_request request = { .recorded = process->recorded,
@@ -38,6 +41,8 @@ struct reading_request agent_request(const struct agent *agent, const struct age
 					   .names = agent->settings->names,
 					   .uid = process->reader_uid,
 					   .gid = process->reader_gid,
+					   .max_recording_bytes = MIN(agent->settings->keep_bytes,
+								      (uint64_t)RECORDING_MAX),
 					   .max_samples = MAX_SAMPLES,
 					   .max_bytes = MAX_BYTES };
 
@@ -207,6 +212,20 @@ static void count_reading(struct agent *agent, struct agent_process *process, in
 	pthread_mutex_unlock(&agent->lock);
 }
 
+/* Nothing can be read of it, now or later. */
+static void forget_empty(struct agent *agent, struct agent_process *process)
+{
+	struct error error = ERROR_INIT;
+
+	pthread_mutex_lock(&agent->lock);
+	agent->counts.empty++;
+	process->problem[0] = '\0';
+	if (agent->settings->keep && process_remove_file(process, &error) < 0)
+		note_problem(agent, process, error.message);
+	process->is_handled = true;
+	pthread_mutex_unlock(&agent->lock);
+}
+
 static void read_process(struct agent *agent, struct agent_process *process, uint64_t now_ns)
 {
 	struct error error = ERROR_INIT;
@@ -222,6 +241,10 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 	process->next_ns = now_ns + agent->settings->interval_ns;
 	if (is_last && (head.is_last || process->profile_fd < 0)) {
 		process->is_handled = true;
+		return;
+	}
+	if (is_last && process_is_empty(process)) {
+		forget_empty(agent, process);
 		return;
 	}
 	if (!process_borrow(process, &profile))
@@ -244,7 +267,7 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 		head.is_last = is_last;
 		if (outlets_send(agent->outlets, process, &result.parts, head, &error) < 0 ||
 		    (request.wants_recording &&
-		     outlets_keep(agent->outlets, process, result.parts.recording, &error) < 0)) {
+		     outlets_keep(agent->outlets, process, &result.parts, &error) < 0)) {
 			pthread_mutex_lock(&agent->lock);
 			note_problem(agent, process, error.message);
 			pthread_mutex_unlock(&agent->lock);

@@ -41,6 +41,7 @@ struct agent {
 		uint64_t readings, failed_readings;
 		uint64_t reader_cpu_ns;
 		uint64_t folded_stacks;
+		uint64_t empty; /* ended before they had recorded anything */
 		uint64_t ended[FATE_OOM + 1];
 	} counts;
 };

@@ -55,7 +55,7 @@ static const struct row {
 	  7 * 24 * 3600 * NS_PER_S },
 	{ "ended", "folders", TYPE_TEXT, MEMBER(leftovers) },
 	{ "ended", "keep", TYPE_PATH, MEMBER(keep) },
-	{ "ended", "max-bytes", TYPE_BYTES, MEMBER(keep_bytes), 1 << 20, 1ull << 50 },
+	{ "ended", "max-bytes", TYPE_BYTES, MEMBER(keep_bytes), 1 << 16, 1ull << 50 },
 #undef MEMBER
 };
 

@@ -44,7 +44,8 @@ static size_t own_numbers(const struct agent *agent, struct metrics_own *own)
 	size_t count = 0, unreadable = 0, unheld = 0;
 
 	for (size_t i = 0; i < agent->processes.at.count; i++) {
-		unreadable += agent->processes.at.at[i]->problem[0] != '\0';
+		unreadable += agent->processes.at.at[i]->problem[0] != '\0' &&
+			      !agent->processes.at.at[i]->is_handled;
 		unheld += process_is_unheld(agent->processes.at.at[i]);
 	}
 	const struct metrics_own first[] = {
@@ -78,6 +79,9 @@ static size_t own_numbers(const struct agent *agent, struct metrics_own *own)
 		  (double)agent->counts.ended[FATE_KILLED] },
 		{ "heapgauge_agent_ended_processes_total", "", true, "ended", "oom",
 		  (double)agent->counts.ended[FATE_OOM] },
+		{ "heapgauge_agent_empty_profiles_total",
+		  "Processes that ended before they had recorded anything.", true, NULL, NULL,
+		  (double)agent->counts.empty },
 		{ "heapgauge_agent_cpu_seconds_total", "CPU time of the agent and its readings.",
 		  true, NULL, NULL, cpu_seconds(agent) },
 		{ "heapgauge_agent_resident_bytes", "Resident memory of the agent.", false, NULL,

@@ -276,6 +276,15 @@ static enum process_fate fate_of(const struct processes *processes,
 	return process_left_file(process) ? FATE_KILLED : FATE_EXITED;
 }
 
+bool process_is_empty(const struct agent_process *process)
+{
+	uint32_t ready = 0;
+
+	return pread(process->profile_fd, &ready, sizeof ready,
+		     offsetof(struct live_header, ready)) != (ssize_t)sizeof ready ||
+	       ready == 0;
+}
+
 /* ---- files of processes that were never seen, or not by this agent ---- */
 
 static bool is_of(const struct agent_process *process, const struct stat *file)
@@ -379,7 +388,7 @@ static void add_leftover(struct processes *processes, int fd, const struct stat 
 	if (kills != UINT64_MAX && own.oom_kills != UINT64_MAX && kills > own.oom_kills)
 		process->fate = FATE_OOM;
 	label_leftover(processes, process, &own);
-	if (!process->leftover || process->id == 0 || !vector_push(&processes->at, process))
+	if (!process->leftover || !vector_push(&processes->at, process))
 		process_free(processes, process);
 }
 

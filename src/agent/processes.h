@@ -87,6 +87,9 @@ bool process_borrow(const struct agent_process *process, int *ret_fd);
 /* The process with that pid that runs; NULL: none. */
 struct agent_process *processes_find(const struct processes *processes, pid_t pid);
 
+/* Whether it was killed before its recorder had started: nothing is in its profile. */
+bool process_is_empty(const struct agent_process *process);
+
 /* Removes the file that it left, if that is still the one that was read. */
 int process_remove_file(const struct agent_process *process, struct error *error);
 

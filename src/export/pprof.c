@@ -16,6 +16,7 @@
 #include "export/stacks.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
+#include "util/files.h"
 #include "util/gzip.h"
 
 /* Field numbers of profile.proto. */
@@ -262,7 +263,10 @@ static void put_all(struct writer *w)
 			interval ? interval->duration_ns : profile->duration_ns);
 	put_value_type(w, PROFILE_PERIOD_TYPE, "space", "bytes");
 	protobuf_number(w->out, PROFILE_PERIOD, sampling_period(profile));
-	protobuf_number(w->out, PROFILE_COMMENT, text_id(w, profile->command));
+	/* Arguments may be secrets, and the profile of an interval goes to a store that others read. */
+	protobuf_number(
+		w->out, PROFILE_COMMENT,
+		text_id(w, interval ? path_base(profile->processes[0].exe) : profile->command));
 	protobuf_number(w->out, PROFILE_COMMENT, text_id(w, live_moment(w->in->selection)));
 	if (is_estimated(w->in))
 		protobuf_number(w->out, PROFILE_COMMENT,

@@ -339,6 +339,11 @@ int file_sink_write(struct file_sink *s, const struct file_sink_profile *profile
 	return status;
 }
 
+void file_sink_count_failed(struct file_sink *s)
+{
+	s->counters.failed++;
+}
+
 struct file_sink_counters file_sink_counters(const struct file_sink *s)
 {
 	return s->counters;

@@ -40,6 +40,9 @@ void file_sink_close(struct file_sink *sink);
 int file_sink_write(struct file_sink *sink, const struct file_sink_profile *profile,
 		    struct error *err);
 
+/* Counts one that could not even be made. */
+void file_sink_count_failed(struct file_sink *sink);
+
 struct file_sink_counters file_sink_counters(const struct file_sink *sink);
 
 #endif

@@ -23,6 +23,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/files.h"
+#include "util/text/units.h"
 #include "util/vector.h"
 
 enum { BOOT_ID_BYTES = 37 };
@@ -246,12 +247,22 @@ bool outlets_keeps(const struct outlets *o)
 	return o->recordings != NULL;
 }
 
-int outlets_keep(struct outlets *o, const struct agent_process *process, struct span recording,
-		 struct error *error)
+int outlets_keep(struct outlets *o, const struct agent_process *process,
+		 const struct reading_parts *parts, struct error *error)
 {
-	if (recording.size == 0)
+	if (parts->recording.size == 0) {
+		pthread_mutex_lock(&o->lock);
+		file_sink_count_failed(o->recordings);
+		pthread_mutex_unlock(&o->lock);
+	}
+	if (parts->recording.size == 0 && parts->reading->left_out_recording_bytes)
+		return error_set(error,
+				 "its recording of %s is larger than what may be kept: use "
+				 "'heapgauge report' with the file that it left",
+				 units_bytes(parts->reading->left_out_recording_bytes).text);
+	if (parts->recording.size == 0)
 		return error_set(error, "its recording could not be made");
-	if (write_file(o, o->recordings, process, 1, recording, error) < 0)
+	if (write_file(o, o->recordings, process, 1, parts->recording, error) < 0)
 		return -1;
 	/* Its memory is needed; what it had is in the recording. */
 	return process_remove_file(process, error);

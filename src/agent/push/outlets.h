@@ -32,7 +32,7 @@ int outlets_send(struct outlets *outlets, const struct agent_process *process,
 /* Whether recordings of killed processes are wanted; saves one, and removes the file that the process left. */
 bool outlets_keeps(const struct outlets *outlets);
 int outlets_keep(struct outlets *outlets, const struct agent_process *process,
-		 struct span recording, struct error *error);
+		 const struct reading_parts *parts, struct error *error);
 /* Whether files with symbols are wanted; offers those of a reading, at most one new one, since copying takes time. */
 bool outlets_wants_modules(const struct outlets *outlets);
 void outlets_offer_modules(struct outlets *outlets, const struct agent_process *process,

@@ -268,6 +268,10 @@ static int read_profile(const struct reading_request *request, struct profile_co
 		recording_release(&recording);
 		return error_set(error, "%s", reason.message);
 	}
+	if (out->recording_bytes > request->max_recording_bytes) {
+		out->reading.left_out_recording_bytes = out->recording_bytes;
+		out->recording_bytes = 0;
+	}
 	struct profile *profile = profile_new(&recording, error);
 
 	if (!profile)

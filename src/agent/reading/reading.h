@@ -77,6 +77,7 @@ struct reading {
 	struct reading_health health[READING_HEALTH_MAX];
 	/* After it: the tags, the modules, the profile, the baseline, the recording. */
 	uint64_t pprof_bytes, baseline_bytes, recording_bytes;
+	uint64_t left_out_recording_bytes; /* it would have been larger than max_recording_bytes */
 };
 
 /* What to read; `fd`s accompany it. */
@@ -92,6 +93,7 @@ struct reading_request {
 	uint32_t uid, gid; /* what the reader becomes before it looks into the data; never root */
 	bool reads_all_files; /* it is a process of root that is in no container */
 	uint64_t max_samples, max_bytes;
+	uint64_t max_recording_bytes;
 	uint64_t interval_ns;
 	uint64_t agent_began_ns; /* CLOCK_MONOTONIC */
 	char version[32];

@@ -31,14 +31,22 @@ static void name_linked_in(struct process_rows *rows)
 	linked_in_find(&files, rows);
 }
 
-static void fill_process(const struct profile_copy *c, uint64_t now_ns, struct process_row *row)
+/* The first module is the program itself. */
+static char *exe_of_rows(const struct process_rows *rows)
 {
+	return strdup(rows->module_count > 1 ? rows->modules[1].path : "");
+}
+
+static void fill_process(const struct profile_copy *c, uint64_t now_ns, struct process_rows *rows)
+{
+	struct process_row *row = &rows->process;
+	AUTO_FREE char *exe = procfs_exe(c->pid);
 	int statm = procfs_statm_open(c->pid);
 
 	free(row->command);
 	free(row->exe);
 	row->command = procfs_command(c->pid);
-	row->exe = procfs_exe(c->pid);
+	row->exe = exe && *exe ? TAKE(exe) : exe_of_rows(rows); /* another user may not ask */
 	row->pid = (uint32_t)c->pid;
 	row->ppid = (uint32_t)procfs_parent(c->pid);
 	row->rank = profile_copy_head(c)->own.rank;
@@ -61,8 +69,7 @@ static void fill_leftover(const struct profile_copy *c, bool running, struct pro
 	free(row->command);
 	free(row->exe);
 	row->command = strndup(own->command, sizeof own->command);
-	/* The first module is the program itself. */
-	row->exe = strdup(rows->module_count > 1 ? rows->modules[1].path : "");
+	row->exe = exe_of_rows(rows);
 	row->pid = profile_copy_head(c)->pid;
 	row->uid = fstat(c->fd, &st) == 0 ? st.st_uid + 1
 					  : 0; /* the file belongs to the user of the process */
@@ -127,7 +134,7 @@ static int fill(const struct profile_copy *copied, enum profile_copy_parts parts
 	if (parts == PROFILE_COPY_ALL)
 		mark_rows_of_copy(copied, rows);
 	if (copied->pid)
-		fill_process(copied, clock_monotonic_ns(), &rows->process);
+		fill_process(copied, clock_monotonic_ns(), rows);
 	else
 		fill_leftover(copied, running, rows);
 	if (parts == PROFILE_COPY_ALL)

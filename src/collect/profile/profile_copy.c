@@ -411,7 +411,9 @@ static int check_head(const struct profile_copy *c, struct error *error)
 	if (reason)
 		return error_set(error, "the profile cannot be read: %s", reason);
 	if (!head->ready)
-		return error_set(error, "the recorder has not started yet: try again");
+		return error_set(error,
+				 c->pid ? "the recorder has not started yet: try again"
+					: "nothing was recorded: the recorder had not started");
 	cut_regions(c);
 	return 0;
 }

@@ -2,6 +2,7 @@
 """What the agent serves: profiles with the totals of a report, metrics that Prometheus takes, and nothing to strangers."""
 
 import contextlib
+import gzip
 import http.client
 import json
 import os
@@ -94,6 +95,16 @@ def test_without_names_a_store_can_look_them_up(heapgauge, keeper, build, clean_
     locations = raw.partition("Locations\n")[2].partition("Mappings\n")[0].splitlines()
     assert len(locations) > 2 and all(re.fullmatch(r" +\d+: 0x[0-9a-f]+ M=\d+ *", line) for line in locations), raw
     assert re.search(r"/keeper [0-9a-f]{40} *$", raw, re.M), raw
+
+
+def test_arguments_are_not_served(agent, keeper, build, clean_env, folder, scratch):
+    """They may be secrets: a store gets the name of the program."""
+    with keeping([keeper, "--password=sesame"], preloaded(build, clean_env, folder)) as run:
+        agent.sees(run.target)
+        path = scratch / "served.pb.gz"
+        path.write_bytes(agent.get(f"/debug/pprof/heap?pid={run.target}")[1])
+    comments = output_of(tool("pprof", ""), "-comments", path)
+    assert "keeper" in comments.splitlines() and "sesame" not in gzip.decompress(path.read_bytes()).decode("latin-1")
 
 
 def test_which_process(agent, keeper, build, clean_env, folder):

@@ -22,6 +22,7 @@ from pyroscope import pyroscope_program, pyroscope_server  # noqa: F401 (fixture
 from running import again, compile_keeper, keeping
 from test_post_mortem import greedy, memory_cgroup  # noqa: F401 (fixtures)
 
+SOURCES = pathlib.Path(__file__).resolve().parents[3] / "src"
 LONG = bool(os.environ.get("HEAPGAUGE_LONG"))
 ROUND = (1000, 200_000)  # calls and bytes of one round of the keeper
 
@@ -247,6 +248,41 @@ def test_the_last_profile_of_a_killed_process(heapgauge, build, keeper, clean_en
         wait_for(lambda: not list(folder.iterdir()), "its file to be removed")
     report = json.loads(output_of(heapgauge, "report", path, "--format", "json", env=clean_env))
     assert report["processes"][0]["not_freed_blocks"] == 1800
+
+
+def test_a_process_that_was_killed_before_it_recorded_anything(heapgauge, build, keeper, clean_env, folder, scratch):
+    """Its file holds nothing, and never will: it is counted, not reported, and removed."""
+    with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+        run.send_signal(signal.SIGKILL)
+    (path,) = folder.iterdir()
+    source = '#include <stdio.h>\n#include "format/live/live_header.h"\nint main(void) { printf("%zu", offsetof(struct live_header, ready)); }'
+    ready_at = int(output_of(compile_c(scratch, "ready_at", source, f"-I{SOURCES}")))
+    with open(path, "r+b") as file:
+        file.seek(ready_at)
+        assert file.read(4) == b"\1\0\0\0"
+        file.seek(ready_at)
+        file.write(b"\0\0\0\0")
+    (folder / "heapgauge.1.4711.1.live").touch()  # that was killed earlier still
+    settings = write_settings(scratch, agent={"state": scratch / "state"}, ended={"folders": folder, "keep": scratch / "killed"})
+    with running_agent(heapgauge, settings, clean_env) as agent:
+        wait_for(lambda: not list(folder.iterdir()), "its file to be removed")
+        numbers = agent.numbers()
+    assert numbers["agent_empty_profiles_total"] == 2 and numbers["agent_unreadable_processes"] == 0 and numbers["agent_readings_total.failed"] == 0
+    assert not any("try again" in line for line in agent.said)
+
+
+def test_a_recording_that_is_too_large(heapgauge, build, clean_env, folder, scratch, pyroscope_server):
+    """The profile arrives all the same, the agent says so and counts it, and the file stays, which can be read."""
+    server = pyroscope_server()
+    program = compile_c(scratch, "many", MANY)
+    with keeping([program], preloaded(build, clean_env, folder, HEAPGAUGE_MODE="exact")) as run:
+        run.send_signal(signal.SIGKILL)
+    settings = settings_for(scratch, server, folder, ended={"folders": folder, "keep": scratch / "killed", "max-bytes": "64KiB"})
+    with running_agent(heapgauge, settings, clean_env) as agent:
+        wait_for(lambda: [p for p in server.accepted() if p["labels"].get("ended") == "killed" and p["labels"]["service_name"] == "many"], "its last profile")
+        wait_for(lambda: agent.numbers()["agent_failed_files_total"] == 1, "it to be counted")
+    assert any("is larger than what may be kept" in line for line in agent.said)
+    assert list(folder.iterdir()) and not list(scratch.glob("killed/*/*/*/*"))
 
 
 def test_a_process_that_the_agent_never_saw_running(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
