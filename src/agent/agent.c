@@ -181,13 +181,14 @@ static void note_problem(struct agent *agent, struct agent_process *process, con
 
 /* How much time the profile covers. Of a process that is younger than the interval or the agent, everything is new. */
 static void ask_deltas(const struct agent *agent, const struct baseline_head *head,
-		       bool has_baseline, uint64_t now_real_ns, struct reading_request *request)
+		       bool has_baseline, uint64_t now_mono_ns, struct reading_request *request)
 {
 	request->deltas = true;
 	request->wants_pprof = true;
 	request->has_baseline = has_baseline;
 	request->agent_began_ns = agent->started_mono_ns;
-	request->interval_ns = has_baseline ? saturating_sub(now_real_ns, head->at_real_ns)
+	/* Not by the wall clock, which may be set meanwhile. */
+	request->interval_ns = has_baseline ? saturating_sub(now_mono_ns, head->at_mono_ns)
 					    : agent->settings->interval_ns;
 }
 
@@ -231,7 +232,7 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 	struct error error = ERROR_INIT;
 	struct baseline_head head = { 0 };
 	struct reading_request request = agent_request(agent, process);
-	uint64_t now_real_ns = clock_real_ns();
+	uint64_t now_real_ns = clock_real_ns(), now_mono_ns = clock_monotonic_ns();
 	bool is_last = process->fate != FATE_RUNS;
 	AUTO_CLOSE int profile = -1;
 	AUTO_CLOSE int baseline =
@@ -251,7 +252,7 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 		return; /* the next scan says what has become of it */
 	request.held = profile >= 0;
 	if (agent->outlets)
-		ask_deltas(agent, &head, baseline >= 0, now_real_ns, &request);
+		ask_deltas(agent, &head, baseline >= 0, now_mono_ns, &request);
 	request.wants_recording = is_last && process->fate != FATE_EXITED && agent->outlets &&
 				  outlets_keeps(agent->outlets);
 	request.wants_modules = !is_last && agent->outlets && outlets_wants_modules(agent->outlets);
@@ -264,6 +265,7 @@ static void read_process(struct agent *agent, struct agent_process *process, uin
 		outlets_offer_modules(agent->outlets, process, &result.parts);
 		head.serial++;
 		head.at_real_ns = now_real_ns;
+		head.at_mono_ns = now_mono_ns;
 		head.is_last = is_last;
 		if (outlets_send(agent->outlets, process, &result.parts, head, &error) < 0 ||
 		    (request.wants_recording &&

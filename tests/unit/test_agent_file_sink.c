@@ -137,6 +137,8 @@ static void the_oldest_files_are_deleted_over_the_limit(void **state)
 	assert_int_equal(file_sink_counters(s).failed, 1);
 	assert_int_equal(put(s, "a", 6, NOON_NS, "0123456789"), 0);
 	assert_int_equal(file_sink_counters(s).files, 1);
+	assert_false(exists("sink/service=b")); /* that of the service too */
+	assert_true(exists("sink/service=a"));
 	file_sink_close(s);
 }
 

@@ -16,7 +16,7 @@
 #include "util/files.h"
 
 #define SUFFIX ".baseline"
-static const char magic[8] = "HGBASE1\n";
+static const char magic[8] = "HGBASE2\n";
 
 static bool ends_in(const char *name, const char *suffix)
 {

@@ -16,7 +16,9 @@ struct baseline_head {
 	char magic[8];
 	uint64_t serial;     /* of the last profile, from 1 */
 	uint64_t at_real_ns; /* when it was made */
-	uint64_t is_last;    /* the process has ended: nothing follows */
+	uint64_t
+		at_mono_ns; /* the same by CLOCK_MONOTONIC: no process outlives the boot that it counts from */
+	uint64_t is_last; /* the process has ended: nothing follows */
 };
 
 /* Creates the folder. Returns a descriptor that keeps other agents out of it until it is closed; -1 with the error set. */

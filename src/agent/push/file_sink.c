@@ -4,7 +4,7 @@
  * afterwards. Names of services and hosts come from outside; a part of a path is made of harmless characters only, so that it can be
  * neither another folder nor a hidden file.
  *
- * A folder of an hour or a day is removed with its last file. Another agent may do so between our mkdir and our write, which is
+ * A folder of an hour, a day or a service is removed with its last file. Another agent may do so between our mkdir and our write, which is
  * then tried once more.
  */
 #include "agent/push/file_sink.h"
@@ -144,10 +144,10 @@ static bool push_file(struct file_sink *s, char *path, uint64_t bytes, struct ti
 	return true;
 }
 
-/* Removes the folders of an hour and its day if they are empty. */
+/* Removes the folders of an hour, its day and its service if they are empty: whoever names services could make any number. */
 static void remove_folders(char *path)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < DEPTH_FILE - 1; i++) {
 		char *slash = strrchr(path, '/');
 
 		if (!slash)

@@ -155,6 +155,49 @@ def test_a_user_who_stops_a_reading(heapgauge, build, clean_env, folder, open_sc
             agent.sees(other.target)
 
 
+@pytest.fixture
+def freezer():
+    """freezer(pid) freezes a process, freezer() thaws it."""
+    for root, switch, frozen, thawed in (("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"), ("/sys/fs/cgroup", "cgroup.freeze", "1", "0")):
+        group = pathlib.Path(root) / f"heapgauge-frozen-{os.getpid()}"
+        with contextlib.suppress(OSError):
+            group.mkdir()
+            if (group / switch).exists():
+                break
+            group.rmdir()
+    else:
+        pytest.skip("cannot make a control group that freezes")
+    try:
+
+        def freeze(pid=None):
+            if pid:
+                (group / "cgroup.procs").write_text(str(pid))
+            (group / switch).write_text(frozen if pid else thawed)
+
+        yield freeze
+    finally:
+        freeze()
+        wait_for(lambda: not (group / "cgroup.procs").read_text(), "the control group to be empty")
+        group.rmdir()
+
+
+def test_a_frozen_process(heapgauge, build, clean_env, folder, open_scratch, freezer):
+    """It is read like any other, and keeps nobody waiting."""
+    keeper = compile_keeper(open_scratch)
+    env = preloaded(build, clean_env, folder)
+    with subprocess.Popen([keeper], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as frozen:
+        try:
+            assert frozen.stdout.readline()
+            freezer(frozen.pid)
+            with running_agent(heapgauge, write_settings(open_scratch), clean_env) as agent, keeping([keeper], env) as run:
+                agent.sees(run.target)
+                assert agent.sees(frozen.pid)["live_blocks"] == 900
+                assert agent.get(f"/debug/pprof/heap?pid={frozen.pid}")[0] == 200
+        finally:
+            frozen.kill()
+            freezer()  # before, it does not die
+
+
 def test_it_ends_although_a_reading_does_not(heapgauge, build, clean_env, folder, open_scratch):
     keeper = compile_keeper(open_scratch)
     with running_agent(heapgauge, write_settings(open_scratch), clean_env) as agent, keeping([keeper], preloaded(build, clean_env, folder)) as run:

@@ -229,6 +229,86 @@ def test_two_agents_with_one_state(heapgauge, clean_env, scratch):
         pass
 
 
+# ---- clocks and disks ----
+
+# The wall clock is off by as many seconds as a file says; CLOCK_MONOTONIC is not.
+WALL_CLOCK = r"""
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	char text[32] = "";
+	long status = syscall(SYS_clock_gettime, clock, ret);
+	int fd = clock == CLOCK_REALTIME ? open(getenv("WALL_CLOCK"), O_RDONLY | O_CLOEXEC) : -1;
+	if (fd >= 0) {
+		(void)!read(fd, text, sizeof text - 1);
+		close(fd);
+		ret->tv_sec += atol(text);
+	}
+	return (int)status;
+}
+"""
+
+
+def test_a_wall_clock_that_is_set(heapgauge, build, keeper, clean_env, folder, scratch):
+    """An hour back, then two forward: readings go on, and no profile covers more or less than the time between two."""
+    off = scratch / "off"
+    off.write_text("0")
+    clock = compile_c(scratch, "wall_clock.so", WALL_CLOCK, "-shared", "-fPIC")
+    settings = write_settings(scratch, agent={"state": scratch / "state"}, files={"folder": scratch / "profiles"})
+    env = clean_env | {"LD_PRELOAD": str(clock), "WALL_CLOCK": str(off)}
+
+    def serials(pid):
+        found = {int(re.search(r"-(\d+)\.pb\.gz$", path.name)[1]): path for path in scratch.glob(f"profiles/*/*/*/*-{pid}-*.pb.gz")}
+        return [found[serial] for serial in sorted(found)]
+
+    with running_agent(heapgauge, settings, env), keeping([keeper], preloaded(build, clean_env, folder)) as run:
+        for seconds in ("0", "-3600", "3600"):
+            off.write_text(seconds)
+            count = len(serials(run.target))
+            wait_for(lambda: len(serials(run.target)) >= count + 3, "three more profiles")
+        hours = {path.parent.name for path in serials(run.target)}
+        shown = [output_of(tool("pprof", ""), "-raw", path) for path in serials(run.target)[1:]]
+    assert len(hours) >= 3, "the clock was not set"
+    assert all(re.search(r"^Duration: (?:\d{3}ms|[\d.]+s|[\d.]{1,4})$", text, re.M) for text in shown), shown  # below a minute
+
+
+def test_a_disk_that_is_full_or_read_only(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
+    """Nothing is lost: what could not be written is in the next profile. The agent says why, once, and goes on."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: mounts")
+    server = pyroscope_server()
+    state = scratch / "state"
+    state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", state], check=True)
+    try:
+        with running_agent(heapgauge, settings_for(scratch, server, folder), clean_env) as agent:
+            with keeping([keeper], preloaded(build, clean_env, folder)) as run:
+                wait_for(lambda: allocated(of(server, run.target)) == ROUND, "the first round to arrive")
+                failed = lambda text: any(text in line for line in agent.said)  # noqa: E731
+                with contextlib.suppress(OSError), open(state / "filler", "wb", buffering=0) as filler:
+                    while True:
+                        filler.write(bytes(4096))
+                again(run)
+                wait_for(lambda: failed("No space left on device"), "the agent to say it")
+                wait_for(lambda: agent.numbers(run.target)["live_blocks"] == 1800, "the second round to be read")
+                assert agent.get("/healthz")[0] == 200
+                (state / "filler").unlink()
+                wait_for(lambda: allocated(of(server, run.target)) == (2 * ROUND[0], 2 * ROUND[1]), "the second round to arrive")
+                subprocess.run(["mount", "-o", "remount,ro", state], check=True)
+                again(run)
+                wait_for(lambda: failed("Read-only file system"), "the agent to say it")
+                subprocess.run(["mount", "-o", "remount,rw", state], check=True)
+                wait_for(lambda: allocated(of(server, run.target)) == (3 * ROUND[0], 3 * ROUND[1]), "the third round to arrive")
+            assert sum("Read-only file system" in line for line in agent.said) <= 3
+    finally:
+        subprocess.run(["umount", "-l", state], check=False)
+
+
 # ---- killed ----
 
 
