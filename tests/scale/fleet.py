@@ -3,7 +3,7 @@
 """What one agent costs that reads many recorded processes.
 
     tests/scale/fleet.py --build build/release --processes 100 --stacks 2500 --minutes 5
-    tests/scale/fleet.py --build build/release --processes 100,300,1000,3000,10000 --stacks 100 --minutes 3 --json fleet.json
+    tests/scale/fleet.py --build build/release --processes 100,1000,3000,10000 --stacks 100 --minutes 2 --limit 900 --json fleet.json
     tests/scale/fleet.py --plot fleet.json docs/plots
 
 The processes are real and record themselves (fleet.c), the agent is the real one, and it pushes to the server of tests/e2e/agent, on
@@ -127,7 +127,7 @@ def measure(args, count):
             settings = agents.write_settings(
                 scratch, interval=f"{args.interval}s", agent={"names": args.names, "state": scratch / "state", "max-processes": 20000}, pyroscope={"url": url}
             )
-            # A small parent: what exec replaces counts in the peak of a process. Two descriptors for each process.
+            # A small parent: what exec replaces counts in the peak of a process.
             agent = agents.Agent(args.build / "heapgauge", settings, os.environ, before=["sh", "-c", 'ulimit -n 100000 2>/dev/null; "$@"; :', "sh"])
             pid = children(agent.process.pid)[0]
             reader = children(pid)[0]

@@ -55,10 +55,10 @@ bool mapped_file_lists_tmpfs(const char *mounts, dev_t device)
 	return false;
 }
 
-/* In its mounts, or in ours: a process that has changed its root does not see its own. */
+/* Its mounts, and those of its parent and ours: a process that has changed its root does not see where its profile is. */
 static bool is_tmpfs(pid_t pid, dev_t device)
 {
-	const pid_t sees[] = { pid, getpid() };
+	const pid_t sees[] = { pid, procfs_parent(pid), getpid() };
 
 	pthread_once(&once, find_memory_device);
 	if (memory_device && device == memory_device)

@@ -101,15 +101,15 @@ def test_a_process_that_is_older_than_the_agent(heapgauge, build, keeper, clean_
 def test_what_happens_while_the_store_is_away(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
     """Errors of every kind, then none: all profiles arrive, once."""
     server = pyroscope_server()
-    with running_agent(heapgauge, settings_for(scratch, server, folder), clean_env) as agent:
+    with running_agent(heapgauge, settings_for(scratch, server, folder, pyroscope={"timeout": "1s"}), clean_env) as agent:
         with keeping([keeper], preloaded(build, clean_env, folder)) as run:
             agent.sees(run.target)
-            for fault in ({"status": 503}, {"status": 429, "retry_after": "1"}, {"close": True}, {"stored": True, "status": 500}):
+            for fault in ({"status": 503}, {"status": 429, "retry_after": "1"}, {"close": True}, {"stored": True, "status": 500}, {"delay_ms": 3000}):
                 before = server.received()
                 server.fault(requests=1, **fault)
                 again(run)
                 wait_for(lambda: server.received() > before, f"a request to fail: {fault}")
-            wait_for(lambda: allocated(of(server, run.target)) == (5 * ROUND[0], 5 * ROUND[1]), "everything to arrive")
+            wait_for(lambda: allocated(of(server, run.target)) == (6 * ROUND[0], 6 * ROUND[1]), "everything to arrive")
             numbers = agent.numbers()
     assert numbers["agent_pushes_total.unavailable"] >= 1 and numbers["agent_pushes_total.ok"] >= 1
     assert sum(value for name, value in numbers.items() if name.startswith("agent_dropped")) == 0
@@ -275,6 +275,38 @@ def test_a_wall_clock_that_is_set(heapgauge, build, keeper, clean_env, folder, s
         shown = [output_of(tool("pprof", ""), "-raw", path) for path in serials(run.target)[1:]]
     assert len(hours) >= 3, "the clock was not set"
     assert all(re.search(r"^Duration: (?:\d{3}ms|[\d.]+s|[\d.]{1,4})$", text, re.M) for text in shown), shown  # below a minute
+
+
+@pytest.mark.parametrize("profiles", [50 if LONG else 12])
+def test_a_store_that_is_away_for_an_hour(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server, profiles):
+    """The hour is simulated: the wall clock moves on with every profile. What is older than 55 minutes then is dropped and counted, since the
+    store would refuse it; everything else arrives, once."""
+    server = pyroscope_server()
+    server.fault(status=503)
+    off = scratch / "off"
+    off.write_text("-3600")
+    clock = compile_c(scratch, "wall_clock.so", WALL_CLOCK, "-shared", "-fPIC")
+    env = clean_env | {"LD_PRELOAD": str(clock), "WALL_CLOCK": str(off)}
+    with running_agent(heapgauge, settings_for(scratch, server, folder), env) as agent, keeping([keeper], preloaded(build, clean_env, folder)) as run:
+
+        def made():
+            numbers = agent.numbers()
+            return numbers["agent_queue_profiles"] + numbers["agent_dropped_profiles_total.old"]
+
+        wait_for(lambda: made() >= 1, "the first profile")
+        for i in range(profiles):
+            off.write_text(str(-3600 + 3600 * (i + 1) // profiles))
+            again(run)
+            before = made()
+            wait_for(lambda: made() > before, "one more profile")
+        server.no_fault()
+        wait_for(lambda: agent.numbers()["agent_queue_profiles"] == 0, "the queue to be sent")
+        dropped = agent.numbers()["agent_dropped_profiles_total.old"]
+        others = sum(value for name, value in agent.numbers().items() if name.startswith("agent_dropped")) - dropped
+        arrived = of(server, run.target)
+    assert 1 <= dropped <= profiles / 3 and others == 0
+    assert len(arrived) >= profiles - dropped
+    assert [profile["refused"] for profile in server.refused()] == []
 
 
 def test_a_disk_that_is_full_or_read_only(heapgauge, build, keeper, clean_env, folder, scratch, pyroscope_server):
