@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/batch.h"
 #include "agent/endpoints.h"
 #include "agent/metrics.h"
 #include "agent/push/outlets.h"
@@ -26,6 +27,8 @@
 #define SCAN_MAX_NS (10 * NS_PER_S)
 /* A reading that takes longer is at the cost of others. */
 #define SLOW_NS (5 * NS_PER_S)
+/* A process is read up to this part of the interval early, if one child can then read it with others. */
+enum { EARLY_OF = 8 };
 
 /* What Pyroscope accepts by default. Its profiles may have 4 MiB, but its rate limit has a burst of 2 MiB, which a larger one
  * would never pass. */
@@ -192,21 +195,28 @@ static void ask_deltas(const struct agent *agent, const struct baseline_head *he
 					    : agent->settings->interval_ns;
 }
 
-static void count_reading(struct agent *agent, struct agent_process *process, int status,
-			  const struct reader_result *result, const struct error *error)
+/* One process of a batch. */
+struct due {
+	struct agent_process *process;
+	struct baseline_head head;
+	uint64_t at_real_ns, at_mono_ns;
+	bool is_last;
+};
+
+/* NULL: the child failed, and the error says why. */
+static void count_reading(struct agent *agent, struct agent_process *process,
+			  const struct reading_parts *parts, const struct error *error)
 {
-	const struct reading *reading = status == 0 ? result->parts.reading : NULL;
+	const struct reading *reading = parts->reading;
 
 	pthread_mutex_lock(&agent->lock);
-	if (reading) {
-		agent->counts.reader_cpu_ns += reading->cpu_ns;
+	if (reading)
 		agent->counts.folded_stacks += reading->folded_stacks;
-	}
 	if (reading && reading->status == READING_DONE) {
 		agent->counts.readings++;
 		metrics_count(&agent->processes, process, reading);
-		take_reading(process, &result->parts);
-	} else if (!reading || reading->status == READING_FAILED) {
+		take_reading(process, parts);
+	} else if (!reading || reading->status != READING_NOTHING) {
 		agent->counts.failed_readings++;
 		note_problem(agent, process, reading ? reading->problem : error->message);
 	}
@@ -227,56 +237,133 @@ static void forget_empty(struct agent *agent, struct agent_process *process)
 	pthread_mutex_unlock(&agent->lock);
 }
 
-static void read_process(struct agent *agent, struct agent_process *process, uint64_t now_ns)
+/* False: nothing is left to read. */
+static bool prepare(struct agent *agent, struct agent_process *process, uint64_t now_ns,
+		    struct due *due, struct reading_task *task)
 {
-	struct error error = ERROR_INIT;
-	struct baseline_head head = { 0 };
-	struct reading_request request = agent_request(agent, process);
-	uint64_t now_real_ns = clock_real_ns(), now_mono_ns = clock_monotonic_ns();
-	bool is_last = process->fate != FATE_RUNS;
-	AUTO_CLOSE int profile = -1;
-	AUTO_CLOSE int baseline =
-		agent->outlets ? outlets_baseline(agent->outlets, process, &head) : -1;
-	struct reader_result result = { 0 };
+	struct reading_request *request = &task->request;
+	const struct outlets *outlets = agent->outlets;
 
+	*due = (struct due){ .process = process,
+			     .at_real_ns = clock_real_ns(),
+			     .at_mono_ns = clock_monotonic_ns(),
+			     .is_last = process->fate != FATE_RUNS };
+	*task = (struct reading_task){
+		.request = agent_request(agent, process),
+		.profile_fd = -1,
+		.baseline_fd = outlets ? outlets_baseline(outlets, process, &due->head) : -1,
+	};
 	process->next_ns = now_ns + agent->settings->interval_ns;
-	if (is_last && (head.is_last || process->profile_fd < 0)) {
+	if (due->is_last && (due->head.is_last || process->profile_fd < 0)) {
 		process->is_handled = true;
-		return;
+		cleanup_close(&task->baseline_fd);
+		return false;
 	}
-	if (is_last && process_is_empty(process)) {
+	if (due->is_last && process_is_empty(process)) {
 		forget_empty(agent, process);
-		return;
+		cleanup_close(&task->baseline_fd);
+		return false;
 	}
-	if (!process_borrow(process, &profile))
-		return; /* the next scan says what has become of it */
-	request.held = profile >= 0;
-	if (agent->outlets)
-		ask_deltas(agent, &head, baseline >= 0, now_mono_ns, &request);
-	request.wants_recording = is_last && process->fate != FATE_EXITED && agent->outlets &&
-				  outlets_keeps(agent->outlets);
-	request.wants_modules = !is_last && agent->outlets && outlets_wants_modules(agent->outlets);
-	int status = reader_read(&agent->reader, &request, profile, baseline, &result, &error);
+	if (!process_borrow(process, &task->profile_fd)) {
+		cleanup_close(&task->baseline_fd);
+		return false; /* the next scan says what has become of it */
+	}
+	request->held = task->profile_fd >= 0;
+	if (!outlets)
+		return true;
+	ask_deltas(agent, &due->head, task->baseline_fd >= 0, due->at_mono_ns, request);
+	request->wants_recording =
+		due->is_last && process->fate != FATE_EXITED && outlets_keeps(outlets);
+	request->wants_modules = !due->is_last && outlets_wants_modules(outlets);
+	return true;
+}
 
-	if (status < 0 && stopped)
-		return;
-	count_reading(agent, process, status, &result, &error);
-	if (status == 0 && result.parts.reading->status == READING_DONE && agent->outlets) {
-		outlets_offer_modules(agent->outlets, process, &result.parts);
-		head.serial++;
-		head.at_real_ns = now_real_ns;
-		head.at_mono_ns = now_mono_ns;
-		head.is_last = is_last;
-		if (outlets_send(agent->outlets, process, &result.parts, head, &error) < 0 ||
-		    (request.wants_recording &&
-		     outlets_keep(agent->outlets, process, &result.parts, &error) < 0)) {
+/* Sends what was read. */
+static void finish(struct agent *agent, struct due *due, const struct reading_task *task,
+		   const struct reading_parts *parts, struct error *error)
+{
+	struct agent_process *process = due->process;
+
+	count_reading(agent, process, parts, error);
+	if (parts->reading && parts->reading->status == READING_DONE && agent->outlets) {
+		outlets_offer_modules(agent->outlets, process, parts);
+		due->head.serial++;
+		due->head.at_real_ns = due->at_real_ns;
+		due->head.at_mono_ns = due->at_mono_ns;
+		due->head.is_last = due->is_last;
+		if (outlets_send(agent->outlets, process, parts, due->head, error) < 0 ||
+		    (task->request.wants_recording &&
+		     outlets_keep(agent->outlets, process, parts, error) < 0)) {
 			pthread_mutex_lock(&agent->lock);
-			note_problem(agent, process, error.message);
+			note_problem(agent, process, error->message);
 			pthread_mutex_unlock(&agent->lock);
 		}
 	}
-	process->is_handled = is_last;
-	reader_result_release(&result);
+	process->is_handled = due->is_last;
+}
+
+static void release_task(struct reading_task *task, struct reader_result *result)
+{
+	reader_result_release(result);
+	cleanup_close(&task->baseline_fd);
+	cleanup_close(&task->profile_fd);
+}
+
+static void read_alone(struct agent *agent, struct agent_process *process, uint64_t now_ns)
+{
+	struct error error = ERROR_INIT;
+	struct due due;
+	struct reading_task task;
+	struct reader_result result;
+
+	if (!prepare(agent, process, now_ns, &due, &task))
+		return;
+	int status = reader_read_batch(&agent->reader, &task, 1, &result, &error);
+
+	if (status == 0 || !stopped)
+		finish(agent, &due, &task, &result.parts, &error);
+	release_task(&task, &result);
+}
+
+struct batch {
+	struct agent_process *processes[READING_BATCH_MAX];
+	struct due due[READING_BATCH_MAX];
+	struct reading_task tasks[READING_BATCH_MAX];
+	struct reader_result results[READING_BATCH_MAX];
+};
+
+/* Those that the child did not get to are read again, each alone: a hostile profile costs no reading but its own. */
+static void read_together(struct agent *agent, struct batch *batch, size_t gathered,
+			  uint64_t now_ns)
+{
+	struct error error = ERROR_INIT;
+	size_t count = 0;
+	bool has_failed;
+
+	for (size_t i = 0; i < gathered; i++) {
+		if (!prepare(agent, batch->processes[i], now_ns, &batch->due[count],
+			     &batch->tasks[count]))
+			continue;
+		batch->processes[count++] = batch->processes[i];
+	}
+	if (count == 0)
+		return;
+	has_failed =
+		reader_read_batch(&agent->reader, batch->tasks, count, batch->results, &error) < 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct reading_parts *parts = &batch->results[i].parts;
+		bool is_read = parts->reading && parts->reading->status != READING_OTHER;
+
+		if (is_read) {
+			finish(agent, &batch->due[i], &batch->tasks[i], parts, &error);
+		} else if (has_failed && !parts->reading) {
+			batch->processes[i]->is_suspect = true;
+			has_failed = false;
+		}
+		release_task(&batch->tasks[i], &batch->results[i]);
+		if (!is_read && !stopped)
+			read_alone(agent, batch->processes[i], now_ns);
+	}
 }
 
 static struct agent_rest *rest_of(struct agent *agent, uint32_t uid)
@@ -294,8 +381,9 @@ static struct agent_rest *rest_of(struct agent *agent, uint32_t uid)
 }
 
 /* A user whose readings take long gets half of the time at most, however many processes there are. */
-static void read_fairly(struct agent *agent, struct agent_process *process, uint64_t now_ns)
+static void read_fairly(struct agent *agent, struct batch *batch, size_t first, uint64_t now_ns)
 {
+	struct agent_process *process = agent->processes.at.at[first];
 	uint64_t before_ns = clock_monotonic_ns();
 	struct agent_rest *rest = rest_of(agent, process->reader_uid);
 
@@ -303,7 +391,14 @@ static void read_fairly(struct agent *agent, struct agent_process *process, uint
 		process->next_ns = rest->until_ns;
 		return;
 	}
-	read_process(agent, process, now_ns);
+	size_t count =
+		batch_gather(&agent->processes, first,
+			     now_ns + agent->settings->interval_ns / EARLY_OF, batch->processes);
+
+	if (count == 1)
+		read_alone(agent, process, now_ns);
+	else
+		read_together(agent, batch, count, now_ns);
 	uint64_t after_ns = clock_monotonic_ns();
 
 	if (after_ns - before_ns >= SLOW_NS)
@@ -313,13 +408,15 @@ static void read_fairly(struct agent *agent, struct agent_process *process, uint
 /* Readings after the first are spread over the interval. */
 static void read_due(struct agent *agent, uint64_t now_ns)
 {
-	for (size_t i = 0; i < agent->processes.at.count && !stopped; i++) {
+	AUTO_FREE struct batch *batch = malloc(sizeof *batch);
+
+	for (size_t i = 0; batch && i < agent->processes.at.count && !stopped; i++) {
 		struct agent_process *process = agent->processes.at.at[i];
 		bool is_first = !process->reading;
 
 		if (process->is_handled || process->next_ns > now_ns)
 			continue;
-		read_fairly(agent, process, now_ns);
+		read_fairly(agent, batch, i, now_ns);
 		if (is_first && process->reading && process->fate == FATE_RUNS)
 			process->next_ns = now_ns + agent->settings->interval_ns / 2 +
 					   process->id % (agent->settings->interval_ns / 2);

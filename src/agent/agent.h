@@ -39,7 +39,6 @@ struct agent {
 	} rests[16];		   /* of users whose readings took long */
 	struct agent_counts {
 		uint64_t readings, failed_readings;
-		uint64_t reader_cpu_ns;
 		uint64_t folded_stacks;
 		uint64_t empty; /* ended before they had recorded anything */
 		uint64_t ended[FATE_OOM + 1];

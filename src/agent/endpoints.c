@@ -28,14 +28,14 @@ static double seconds(struct timeval time)
 	return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
-/* With the reader's children, which do most of the work. */
+/* With the reader and its children, which do most of the work. */
 static double cpu_seconds(const struct agent *agent)
 {
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
 	return seconds(usage.ru_utime) + seconds(usage.ru_stime) +
-	       (double)agent->counts.reader_cpu_ns / (double)NS_PER_S;
+	       (double)agent->reader.cpu_ns / (double)NS_PER_S;
 }
 
 static size_t own_numbers(const struct agent *agent, struct metrics_own *own)

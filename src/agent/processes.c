@@ -250,6 +250,14 @@ static bool has_ended(const struct agent_process *process)
 	       procfs_started_ticks(process->recorded.pid) != process->started_ticks;
 }
 
+/* Its memory is gone, and how it ended is known in a moment. On a busy machine a scan may come between the two. */
+static bool is_ending(const struct agent_process *process)
+{
+	AUTO_CLOSE int statm = procfs_statm_open(process->recorded.pid);
+
+	return procfs_rss(statm) == 0;
+}
+
 static bool was_oom_killed(const struct processes *processes, const struct agent_process *process)
 {
 	AUTO(oom_log_release) struct oom_log log = { 0 };
@@ -549,6 +557,8 @@ static void see_ends(struct processes *processes, const struct recorded_list *li
 		process->is_unchanged = false;
 		if (!is_same && has_ended(process))
 			process->fate = fate_of(processes, process);
+		else if (!now && is_ending(process))
+			continue;
 		else if (!now || now->profile != process->recorded.profile ||
 			 now->mapped.inode != process->recorded.mapped.inode ||
 			 now->mapped.device != process->recorded.mapped.device)

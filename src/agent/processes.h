@@ -36,6 +36,7 @@ struct agent_process {
 		reader_gid;	   /* see procfs_owner; the reader becomes that, but never root */
 	bool is_local;		   /* it is in no container */
 	uint64_t started_ticks;	   /* procfs_started_ticks */
+	uint64_t namespaces[3];	   /* at its last reading, as inodes: see batch.c */
 	int profile_fd;		   /* -1: it could not be opened, or is not held */
 	struct recorded_file file; /* what profile_fd is of; inode 0: it could never be opened */
 	char *leftover;		   /* path of the file that it left; NULL: none */
@@ -50,6 +51,7 @@ struct agent_process {
 	bool is_unchanged;	  /* in the last scan: it has the profile that was read before */
 	bool is_counted;	  /* in the agent's counts of ends */
 	bool is_handled;	  /* its last profile was: nothing is left to do but to forget it */
+	bool is_suspect;	  /* a child failed while it read this one: it is read alone */
 	struct reading *reading;  /* the last good one; NULL: none */
 	struct reading_tag *tags; /* of that reading */
 	char problem[ERROR_MESSAGE_BYTES]; /* why it could not be read last; "": it could */

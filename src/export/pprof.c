@@ -8,6 +8,7 @@
  */
 #include "export/pprof.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -35,6 +36,12 @@ enum {
 	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
 };
 
+/* What was found of a node. */
+struct known_node {
+	uint32_t parent;
+	uint32_t location; /* its id; 0: not looked up yet */
+};
+
 struct writer {
 	const struct export_input *in;
 	struct buffer *out;
@@ -42,6 +49,8 @@ struct writer {
 	struct numbering functions, chains, modules;
 	struct sample_types types;
 	VECTOR(struct location_chain) locations; /* in the order of `chains` */
+	const struct profile_process *process;	 /* whose nodes are known */
+	struct known_node *nodes;		 /* by id: stacks share most of them */
 	bool failed;
 };
 
@@ -107,16 +116,43 @@ static void put_tag(struct writer *w, const struct entry *e)
 	put_labels(w, e);
 }
 
+static void know_process(struct writer *w, const struct profile_process *process)
+{
+	if (w->process == process)
+		return;
+	free(w->nodes);
+	w->nodes = calloc(process->node_count + 1, sizeof *w->nodes);
+	w->failed |= !w->nodes;
+	w->process = process;
+}
+
+static struct known_node know_node(struct writer *w, const struct profile_process *process,
+				   uint32_t node)
+{
+	struct location_chain chain = locations_of(w->in->locations, process, (node_id){ node });
+
+	w->failed |= !chain.at;
+	if (chain.at)
+		w->nodes[node] = (struct known_node){
+			.parent = profile_node(process, (node_id){ node }).parent.v,
+			.location = (uint32_t)location_id(w, chain),
+		};
+	return w->nodes[node];
+}
+
 static void put_stack(struct writer *w, const struct entry *e)
 {
 	size_t begin = protobuf_begin(w->out, 1);
 
-	for (node_id n = e->site->node; n.v && !w->failed; n = profile_node(e->process, n).parent) {
-		struct location_chain chain = locations_of(w->in->locations, e->process, n);
+	know_process(w, e->process);
+	for (uint32_t n = e->site->node.v; n && !w->failed;) {
+		struct known_node known = w->nodes[n];
 
-		w->failed |= !chain.at;
-		if (chain.at)
-			protobuf_element(w->out, location_id(w, chain));
+		if (!known.location)
+			known = know_node(w, e->process, n);
+		if (!w->failed)
+			protobuf_element(w->out, known.location);
+		n = known.parent;
 	}
 	protobuf_end(w->out, begin);
 }
@@ -290,6 +326,7 @@ int pprof_encode(const struct export_input *in, struct buffer *out, struct error
 	numbering_release(&w.chains);
 	numbering_release(&w.modules);
 	vector_release(&w.locations);
+	free(w.nodes);
 	return w.failed ? no_memory(error) : 0;
 }
 

@@ -213,6 +213,25 @@ static void fold_to(struct folding *f, size_t max_samples)
 
 /* ---- encoding ---- */
 
+static int prepare_folding(struct folding *f, const struct selection *selection,
+			   struct error *error)
+{
+	f->worth = calloc(f->process->node_count + 1, sizeof *f->worth);
+	f->folded = calloc(f->count + 1, sizeof *f->folded);
+	f->sites = calloc(f->count + 1, sizeof *f->sites);
+	if (!f->worth || !f->folded || !f->sites)
+		return error_set(error, "out of memory");
+	weigh(f, selection);
+	return 0;
+}
+
+static void release_folding(struct folding *f)
+{
+	free(f->worth);
+	free(f->folded);
+	free(f->sites);
+}
+
 static int encode_folded(struct folding *f, struct selection *selection,
 			 const struct heap_profile_options *options, struct export_input input,
 			 struct heap_profile *ret, struct error *error)
@@ -223,6 +242,9 @@ static int encode_folded(struct folding *f, struct selection *selection,
 	char comment[160];
 
 	for (int i = 0; i < ENCODINGS_MAX && samples > 0; i++) {
+		/* Most profiles are small: they need none of it. */
+		if (samples < f->count && !f->worth && prepare_folding(f, selection, error) < 0)
+			return -1;
 		if (samples < f->count)
 			fold_to(f, samples);
 		selection->entries =
@@ -249,7 +271,7 @@ static int encode_folded(struct folding *f, struct selection *selection,
 	if (plain.size > options->max_bytes)
 		return error_set(error, "its names alone exceed %s",
 				 units_bytes(options->max_bytes).text);
-	return gzip_append(&ret->pprof, buffer_span(&plain), GZIP_USUAL)
+	return gzip_append(&ret->pprof, buffer_span(&plain), GZIP_QUICK)
 		       ? 0
 		       : error_set(error, "out of memory");
 }
@@ -258,23 +280,13 @@ static int encode_selection(const struct profile *profile, struct selection *sel
 			    const struct heap_profile_options *options, struct export_input input,
 			    struct heap_profile *ret, struct error *error)
 {
-	const struct profile_process *process = &profile->processes[0];
-	AUTO_FREE double *worth = calloc(process->node_count + 1, sizeof *worth);
-	AUTO_FREE struct entry *folded = calloc(selection->count + 1, sizeof *folded);
-	AUTO_FREE struct profile_site *sites = calloc(selection->count + 1, sizeof *sites);
 	struct entry *whole = selection->entries;
-	struct folding f = { .process = process,
-			     .worth = worth,
+	AUTO(release_folding)
+	struct folding f = { .process = &profile->processes[0],
 			     .whole = whole,
-			     .count = selection->count,
-			     .folded = folded,
-			     .sites = sites };
-	int status;
+			     .count = selection->count };
+	int status = encode_folded(&f, selection, options, input, ret, error);
 
-	if (!worth || !folded || !sites)
-		return error_set(error, "out of memory");
-	weigh(&f, selection);
-	status = encode_folded(&f, selection, options, input, ret, error);
 	selection->entries = whole;
 	return status;
 }
@@ -289,6 +301,8 @@ int heap_profile_make(const struct profile *profile, const struct heap_profile_o
 	int status = -1;
 
 	*ret = (struct heap_profile){ 0 };
+	if (locations)
+		locations_only_name(locations);
 	if (!locations || profile->process_count != 1) {
 		error_set(error, locations ? "not the profile of one process" : "out of memory");
 	} else if (selection_make(&selection, profile, locations, &query,

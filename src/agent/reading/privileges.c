@@ -15,8 +15,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "collect/kernel/procfs.h"
-
 static bool keep_capabilities(uint64_t wanted)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -46,18 +44,28 @@ void privileges_make_folder(const struct reading_request *request)
 		(void)!lchown(request->cache, request->uid, request->gid);
 }
 
-bool privileges_drop(const struct reading_request *request)
+bool privileges_drop(const struct reading_request *request, struct procfs_owner *ret_left)
 {
-	struct procfs_owner now = { 0 };
-	bool is_roots = request->reads_all_files &&
-			(!request->recorded.pid ||
-			 (procfs_owner(request->recorded.pid, &now) && now.uid == 0));
+	struct procfs_owner owner = { request->uid, request->gid, 0 };
+	bool is_known = request->recorded.pid && procfs_owner(request->recorded.pid, &owner);
+	bool reads_all_files = request->reads_all_files &&
+			       (!request->recorded.pid || (is_known && owner.uid == 0));
 
+	*ret_left = owner;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return false;
-	if (geteuid() == 0 && !become(request->uid, request->gid, is_roots))
+	if (geteuid() == 0 && !become(request->uid, request->gid, reads_all_files))
 		return false;
 	/* A change of the user resets both: its owner must not trace it, and it must not outlive the reader. */
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
 	       prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0;
+}
+
+bool privileges_are_of(const struct reading_request *request, const struct procfs_owner *left)
+{
+	struct procfs_owner now;
+
+	return procfs_owner(request->recorded.pid, &now) && now.uid == left->uid &&
+	       now.gid == left->gid &&
+	       (now.uid != 0 || (left->capabilities & ~now.capabilities) == 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent sends a request with descriptors over a socket pair and waits for one number, the wait status of the child. The
- * result is in an anonymous file that the agent made.
+ * The agent sends requests with descriptors over a socket pair, as many as one child shall read, and waits for the wait status of
+ * the child. The results are in anonymous files that the agent made.
  *
  * Owns the reader's process and the socket. The lock protects the order of requests and answers.
  */
@@ -23,6 +23,7 @@
 
 #include "base/compiler.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 
 enum {
 	READING_SECONDS = 30, /* a child that takes longer is killed */
@@ -31,20 +32,34 @@ enum {
 	FDS_MAX = 3, /* result, profile, baseline */
 };
 
+struct message {
+	uint32_t following; /* messages of the same batch */
+	struct reading_request request;
+};
+
+struct answer {
+	int status;
+	uint64_t cpu_ns;
+};
+
 /* ---- the reader's side ---- */
 
-static ssize_t receive(int socket, struct reading_request *request, int fds[FDS_MAX])
+static ssize_t receive(int socket, struct message *ret, int fds[FDS_MAX])
 {
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
 	} control;
-	struct iovec iov = { request, sizeof *request };
+	struct iovec iov = { ret, sizeof *ret };
 	struct msghdr message = { .msg_iov = &iov,
 				  .msg_iovlen = 1,
 				  .msg_control = control.bytes,
 				  .msg_controllen = sizeof control.bytes };
-	ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	ssize_t got;
+
+	do
+		got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
 	const struct cmsghdr *c = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 
 	for (size_t i = 0; i < FDS_MAX; i++)
@@ -86,42 +101,65 @@ static int end_of(pid_t pid)
 	return is_late ? TOO_LONG : status;
 }
 
-static int read_in_child(int socket, const struct reading_request *request, const int fds[FDS_MAX])
+static int read_in_child(int socket, struct reading_task *tasks, size_t count)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		const int *next = fds + 1;
-		int profile = request->held ? *next++ : -1;
-		int baseline = request->has_baseline ? *next : -1;
-
 		close(socket);
 		limit_child();
-		reading_write(request, profile, baseline, fds[0]);
+		reading_write_all(tasks, count);
 		_exit(0);
 	}
 	return pid > 0 ? end_of(pid) : -1;
 }
 
+static void receive_task(int socket, struct reading_task *task, uint32_t *following)
+{
+	struct message message;
+	int fds[FDS_MAX];
+	const int *next = fds + 1;
+
+	if (receive(socket, &message, fds) != (ssize_t)sizeof message)
+		_exit(0); /* the agent has ended */
+	*following = message.following;
+	task->request = message.request;
+	task->out = fds[0];
+	task->profile_fd = message.request.held ? *next++ : -1;
+	task->baseline_fd = message.request.has_baseline ? *next : -1;
+}
+
+static uint64_t cpu_ns_of(int whose)
+{
+	struct rusage usage;
+
+	getrusage(whose, &usage);
+	return ((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * NS_PER_S +
+	       ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * NS_PER_US;
+}
+
 _Noreturn static void serve_readings(int socket)
 {
-	struct reading_request request;
-	int fds[FDS_MAX], status;
+	static struct reading_task tasks[READING_BATCH_MAX];
 
 	signal(SIGINT, SIG_IGN); /* a Ctrl-C goes to both: the agent decides */
 	signal(SIGTERM, SIG_IGN);
 	prctl(PR_SET_NAME, "heapgauge-read");
 	for (;;) {
-		ssize_t got = receive(socket, &request, fds);
+		struct answer answer = { 0 };
+		uint32_t following = 1;
+		size_t count = 0;
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got != (ssize_t)sizeof request)
-			_exit(0); /* the agent has ended */
-		status = read_in_child(socket, &request, fds);
-		for (size_t i = 0; i < FDS_MAX; i++)
-			cleanup_close(&fds[i]);
-		if (write(socket, &status, sizeof status) != sizeof status)
+		while (following && count < READING_BATCH_MAX)
+			receive_task(socket, &tasks[count++], &following);
+		answer.status = read_in_child(socket, tasks, count);
+		for (size_t i = 0; i < count; i++) {
+			cleanup_close(&tasks[i].out);
+			cleanup_close(&tasks[i].profile_fd);
+			cleanup_close(&tasks[i].baseline_fd);
+		}
+		answer.cpu_ns = cpu_ns_of(RUSAGE_SELF) + cpu_ns_of(RUSAGE_CHILDREN);
+		if (write(socket, &answer, sizeof answer) != sizeof answer)
 			_exit(0);
 	}
 }
@@ -164,14 +202,22 @@ void reader_stop(struct reader *reader)
 	pthread_mutex_destroy(&reader->lock);
 }
 
-static int send_request(const struct reader *reader, const struct reading_request *request,
-			const int *fds, size_t fd_count, struct error *error)
+static int send_task(const struct reader *reader, const struct reading_task *task, size_t following,
+		     struct error *error)
 {
+	const struct message sent = { (uint32_t)following, task->request };
+	int fds[FDS_MAX] = { task->out };
+	size_t fd_count = 1;
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
 	} control = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)request, sizeof *request };
+	struct iovec iov = { (void *)(uintptr_t)&sent, sizeof sent };
+
+	if (task->request.held)
+		fds[fd_count++] = task->profile_fd;
+	if (task->request.has_baseline)
+		fds[fd_count++] = task->baseline_fd;
 	struct msghdr message = { .msg_iov = &iov,
 				  .msg_iovlen = 1,
 				  .msg_control = control.bytes,
@@ -182,29 +228,30 @@ static int send_request(const struct reader *reader, const struct reading_reques
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
 	memcpy(CMSG_DATA(c), fds, fd_count * sizeof(int));
-	return sendmsg(reader->socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *request
+	return sendmsg(reader->socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof sent
 		       ? 0
 		       : error_errno(error, "the reader does not answer");
 }
 
-static int wait_for(const struct reader *reader, struct error *error)
+static int wait_for(struct reader *reader, struct error *error)
 {
 	struct pollfd either[] = { { .fd = reader->socket, .events = POLLIN },
 				   { .fd = reader->stop_fd, .events = POLLIN } };
-	int status;
+	struct answer answer;
 
 	while (poll(either, ARRAY_SIZE(either), -1) < 0 && errno == EINTR)
 		;
 	if (either[1].revents)
 		return error_set(error, "the agent ends");
-	if (read(reader->socket, &status, sizeof status) != sizeof status)
+	if (read(reader->socket, &answer, sizeof answer) != sizeof answer)
 		return error_set(error, "the reader has ended");
-	if (status == TOO_LONG)
+	reader->cpu_ns = answer.cpu_ns;
+	if (answer.status == TOO_LONG)
 		return error_set(error, "reading it took longer than %d s", READING_SECONDS);
-	if (WIFSIGNALED(status))
-		return error_set(error, "reading it was ended by signal %d (%s)", WTERMSIG(status),
-				 strsignal(WTERMSIG(status)));
-	return status == 0 ? 0 : error_set(error, "reading it failed");
+	if (WIFSIGNALED(answer.status))
+		return error_set(error, "reading it was ended by signal %d (%s)",
+				 WTERMSIG(answer.status), strsignal(WTERMSIG(answer.status)));
+	return answer.status == 0 ? 0 : error_set(error, "reading it failed");
 }
 
 /* Sealed first: a hostile child may have left a process that could still write to it. */
@@ -221,32 +268,55 @@ static int take_result(int fd, struct reader_result *ret, struct error *error)
 	if (mapped == MAP_FAILED)
 		return error_errno(error, "cannot map the reading");
 	ret->map.bytes = span_of(mapped, (size_t)size);
-	return reading_parse(ret->map.bytes, &ret->parts)
-		       ? 0
-		       : error_set(error, "reading it failed: the result is damaged");
+	if (reading_parse(ret->map.bytes, &ret->parts))
+		return 0;
+	reader_result_release(ret);
+	return error_set(error, "reading it failed: the result is damaged");
+}
+
+static int make_files(struct reading_task *tasks, size_t count, struct error *error)
+{
+	for (size_t i = 0; i < count; i++)
+		tasks[i].out = -1;
+	for (size_t i = 0; i < count; i++) {
+		tasks[i].out = memfd_create("heapgauge reading", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		if (tasks[i].out < 0)
+			return error_errno(error, "cannot make a file for the reading");
+	}
+	return 0;
+}
+
+int reader_read_batch(struct reader *reader, struct reading_task *tasks, size_t count,
+		      struct reader_result *ret, struct error *error)
+{
+	struct error unfinished = ERROR_INIT;
+	int status = make_files(tasks, count, error);
+
+	memset(ret, 0, count * sizeof *ret);
+	if (status == 0) {
+		pthread_mutex_lock(&reader->lock);
+		for (size_t i = 0; i < count && status == 0; i++)
+			status = send_task(reader, &tasks[i], count - 1 - i, error);
+		if (status == 0)
+			status = wait_for(reader, error);
+		pthread_mutex_unlock(&reader->lock);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (status == 0 || count > 1)
+			(void)take_result(tasks[i].out, &ret[i], &unfinished);
+		cleanup_close(&tasks[i].out);
+	}
+	if (status == 0 && count == 1 && !ret->parts.reading)
+		return error_set(error, "%s", unfinished.message);
+	return status;
 }
 
 int reader_read(struct reader *reader, const struct reading_request *request, int profile_fd,
 		int baseline_fd, struct reader_result *ret, struct error *error)
 {
-	AUTO_CLOSE int result = memfd_create("heapgauge reading", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int fds[FDS_MAX] = { result };
-	size_t count = 1;
-	int status;
+	struct reading_task task = { *request, profile_fd, baseline_fd, -1 };
 
-	*ret = (struct reader_result){ 0 };
-	if (result < 0)
-		return error_errno(error, "cannot make a file for the reading");
-	if (request->held)
-		fds[count++] = profile_fd;
-	if (request->has_baseline)
-		fds[count++] = baseline_fd;
-	pthread_mutex_lock(&reader->lock);
-	status = send_request(reader, request, fds, count, error);
-	if (status == 0)
-		status = wait_for(reader, error);
-	pthread_mutex_unlock(&reader->lock);
-	return status < 0 ? -1 : take_result(result, ret, error);
+	return reader_read_batch(reader, &task, 1, ret, error);
 }
 
 void reader_result_release(struct reader_result *result)

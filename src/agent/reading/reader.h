@@ -2,13 +2,15 @@
 /*
  * Reads processes in processes of its own. Profiles and the files that name their functions belong to other users, who may
  * have prepared them: so nothing of them is decoded where the agent's tokens and connections are. The reader is forked before
- * there are threads or secrets; for each reading it forks a child, which gives up its privileges, ends when it is done, and is
- * killed if it takes too long. A child that crashes costs one reading.
+ * there are threads or secrets; for each batch of readings it forks a child, which gives up its privileges, ends when it is done,
+ * and is killed if it takes too long. The processes of a batch are those that one attacker could control anyway: see batch.h.
  */
 #ifndef AGENT_READING_READER_H
 #define AGENT_READING_READER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -20,7 +22,9 @@ struct reader {
 	int socket;
 	int stop_fd; /* readable as soon as the agent ends: nobody waits any longer */
 	pid_t pid;
-	pthread_mutex_t lock; /* one reading at a time */
+	pthread_mutex_t lock; /* one batch at a time */
+	_Atomic uint64_t
+		cpu_ns; /* of the reader and all its children, from their start to their end */
 };
 
 /* -1 with the error set. Call before any thread is started. */
@@ -37,6 +41,10 @@ struct reader_result {
  * see the reading's status. The caller releases the result, also on failure. */
 int reader_read(struct reader *reader, const struct reading_request *request, int profile_fd,
 		int baseline_fd, struct reader_result *ret, struct error *error);
+/* The same for at most READING_BATCH_MAX in one child. `out` is set here and closed. If the child fails, those that it had
+ * finished have a result nevertheless; the others have none: parts.reading is NULL. */
+int reader_read_batch(struct reader *reader, struct reading_task *tasks, size_t count,
+		      struct reader_result *ret, struct error *error);
 void reader_result_release(struct reader_result *result);
 
 #endif

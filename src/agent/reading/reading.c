@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in a process of its own for each reading: see reader.h. Copies the profile with the agent's privileges, then gives them
- * up before it decodes anything: from there on a hostile profile, or a hostile file with symbols, can do what its owner can.
+ * Runs in a child of the reader: see reader.h. Copies the first profile with the agent's privileges, then gives them up before it
+ * decodes anything: from there on a hostile profile, or a hostile file with symbols, can do what its owner can. What needs
+ * privileges for the other processes is opened before that; their profiles are copied later, from descriptors, into memory that
+ * is there already.
  *
- * No state.
+ * State: one child's.
  */
 #include "agent/reading/reading.h"
 
@@ -30,7 +32,7 @@
 #include "util/clock.h"
 #include "util/files.h"
 
-enum { BASELINE_MAX = 64 << 20 };
+enum { BASELINE_MAX = 64 << 20, SMAPS_MAX = 64 << 20 };
 
 struct output {
 	struct reading reading;
@@ -39,6 +41,25 @@ struct output {
 	struct heap_profile profile;
 	void *recording;
 	size_t recording_bytes;
+};
+
+/* Where the files of the container are; "": of no container. A descriptor, because another user may not follow /proc/PID/root. */
+struct container_files {
+	int fd;
+	char path[64];
+};
+
+/* One child. */
+struct batch {
+	bool is_dropped;	  /* its privileges are */
+	struct procfs_owner left; /* if so */
+	/* Of each process, from before. */
+	struct {
+		int smaps; /* -1: none */
+		struct cgroup_memory limit;
+		struct container_files files;
+	} opened[READING_BATCH_MAX];
+	struct output out; /* of the present one */
 };
 
 static enum profile_copy_parts parts_of(const struct reading_request *request)
@@ -54,20 +75,46 @@ static void fail(struct reading *reading, enum reading_status status, const stru
 
 /* ---- with privileges ---- */
 
-/* Classes of resident memory. Not known for a process that has ended, or of another user if we have no privileges. */
-static void read_memory(pid_t pid, struct reading *reading)
+static struct container_files open_container(pid_t pid)
 {
-	AUTO_FREE char *text = procfs_file(pid, "smaps", NULL);
-	AUTO(smaps_release) struct smaps smaps = { 0 };
-	struct memory_row row = { 0 };
+	AUTO_FREE char *root = pid ? container_root(pid) : NULL;
+	struct container_files files = { root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1,
+					 "" };
+
+	if (files.fd >= 0)
+		snprintf(files.path, sizeof files.path, "/proc/self/fd/%d", files.fd);
+	return files;
+}
+
+static void open_all(struct batch *batch, const struct reading_task *tasks, size_t count)
+{
 	AUTO(cgroups_release) struct cgroups groups = { 0 };
 
 	cgroups_init(&groups, "");
-	struct cgroup_memory limit = cgroups_memory(&groups, pid);
+	for (size_t i = 0; i < count; i++) {
+		pid_t pid = tasks[i].request.recorded.pid;
 
-	reading->cgroup_limit_bytes = limit.limit_bytes;
-	reading->cgroup_usage_bytes = limit.usage_bytes;
-	if (!text || !*text || !smaps_parse(text, &smaps))
+		batch->opened[i].smaps = batch->opened[i].files.fd = -1;
+		if (tasks[i].request.has_ended)
+			continue;
+		batch->opened[i].smaps = open(procfs_path(pid, "smaps").text, O_RDONLY | O_CLOEXEC);
+		batch->opened[i].limit = cgroups_memory(&groups, pid);
+		if (tasks[i].request.names)
+			batch->opened[i].files = open_container(pid);
+	}
+}
+
+/* ---- with or without: the kernel checks at opening ---- */
+
+/* Classes of resident memory. Not known for a process that has ended, or of another user if we have no privileges. */
+static void read_memory(int fd, struct reading *reading)
+{
+	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
+	AUTO(smaps_release) struct smaps smaps = { 0 };
+	struct memory_row row = { 0 };
+
+	if (fd < 0 || file_read_all(fd, SMAPS_MAX, "smaps", &text, NULL) < 0 || text.size == 0 ||
+	    !buffer_string(&text) || !smaps_parse((char *)text.data, &smaps))
 		return;
 	smaps_sum(&smaps, &row);
 	reading->memory_known = true;
@@ -187,23 +234,6 @@ static bool is_new(const struct reading_request *request, uint64_t duration_ns)
 	       MAX(request->interval_ns, clock_monotonic_ns() - request->agent_began_ns);
 }
 
-/* Where the files of the container are; "": of no container. A descriptor, because another user may not follow /proc/PID/root. */
-struct container_files {
-	int fd;
-	char path[64];
-};
-
-static struct container_files open_container(pid_t pid)
-{
-	AUTO_FREE char *root = pid ? container_root(pid) : NULL;
-	struct container_files files = { root ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1,
-					 "" };
-
-	if (files.fd >= 0)
-		snprintf(files.path, sizeof files.path, "/proc/self/fd/%d", files.fd);
-	return files;
-}
-
 static int make_pprof(const struct reading_request *request, const struct profile *profile,
 		      int baseline_fd, const char *root, struct output *out, struct error *error)
 {
@@ -247,19 +277,28 @@ static int make_pprof(const struct reading_request *request, const struct profil
 	return status;
 }
 
-static int read_profile(const struct reading_request *request, struct profile_copy *copied,
-			int baseline_fd, struct output *out, struct error *error)
+static int give_up(struct batch *batch, const struct reading_request *request, struct error *error)
+{
+	if (batch->is_dropped) {
+		if (privileges_are_of(request, &batch->left))
+			return 0;
+		batch->out.reading.status = READING_OTHER;
+		return error_set(error, "it has another owner");
+	}
+	if (request->cache[0])
+		privileges_make_folder(request);
+	if (!privileges_drop(request, &batch->left))
+		return error_errno(error, "cannot become the user of the process");
+	batch->is_dropped = true;
+	return 0;
+}
+
+static int decode(const struct reading_request *request, const struct profile_copy *copied,
+		  int baseline_fd, const char *root, struct output *out, struct error *error)
 {
 	struct recording recording = { 0 };
 	struct format_error reason = { "" };
 
-	const struct container_files files = open_container(request->recorded.pid);
-	AUTO_CLOSE int files_fd = files.fd;
-
-	if (request->cache[0])
-		privileges_make_folder(request);
-	if (!privileges_drop(request))
-		return error_errno(error, "cannot become the user of the process");
 	if (inspect_copied(copied, parts_of(request), !request->has_ended, request->version,
 			   &recording, error) < 0)
 		return -1;
@@ -281,50 +320,51 @@ static int read_profile(const struct reading_request *request, struct profile_co
 	if (request->wants_modules)
 		read_modules(&profile->processes[0], out);
 	int status = request->wants_pprof
-			     ? make_pprof(request, profile, baseline_fd, files.path, out, error)
+			     ? make_pprof(request, profile, baseline_fd, root, out, error)
 			     : 0;
 
 	profile_free(profile);
 	return status;
 }
 
-static void read_all(const struct reading_request *request, int profile_fd, int baseline_fd,
-		     struct output *out)
+static void read_process(struct batch *batch, struct reading_task *task, size_t index)
 {
+	const struct reading_request *request = &task->request;
+	struct output *out = &batch->out;
 	struct error error = ERROR_INIT;
 	AUTO(profile_copy_release) struct profile_copy copied = PROFILE_COPY_INIT;
 	int status;
 
 	out->reading.at_real_ns = clock_real_ns();
-	copied.fd = profile_fd;
+	out->reading.cgroup_limit_bytes = batch->opened[index].limit.limit_bytes;
+	out->reading.cgroup_usage_bytes = batch->opened[index].limit.usage_bytes;
+	read_memory(batch->opened[index].smaps, &out->reading);
+	cleanup_close(&batch->opened[index].smaps);
+	copied.fd = TAKE_FD(task->profile_fd);
 	copied.pid = request->recorded.pid;
-	if (request->has_ended) {
-		status = profile_copy_take_held(&copied, parts_of(request), &error);
-	} else {
-		read_memory(request->recorded.pid, &out->reading);
-		status = profile_copy_take(&copied, &request->recorded, parts_of(request), &error);
-	}
+	status = request->has_ended ? profile_copy_take_held(&copied, parts_of(request), &error)
+				    : profile_copy_take(&copied, &request->recorded,
+							parts_of(request), &error);
 	if (status == 0)
-		status = read_profile(request, &copied, baseline_fd, out, &error);
-	if (status < 0)
+		status = give_up(batch, request, &error);
+	if (status == 0)
+		status = decode(request, &copied, task->baseline_fd,
+				batch->opened[index].files.path, out, &error);
+	cleanup_close(&batch->opened[index].files.fd);
+	if (status == 0)
+		out->reading.status = READING_DONE;
+	else if (out->reading.status != READING_OTHER)
 		fail(&out->reading,
 		     status == PROFILE_COPY_NOTHING ? READING_NOTHING : READING_FAILED, &error);
-	else
-		out->reading.status = READING_DONE;
 }
 
-void reading_write(const struct reading_request *request, int profile_fd, int baseline_fd, int to)
+static void write_output(struct output *out, int to)
 {
-	struct output *out = calloc(1, sizeof *out);
-	struct reading *reading = out ? &out->reading : NULL;
+	struct reading *reading = &out->reading;
 
-	if (!out)
-		return; /* an empty file says that it failed */
-	read_all(request, profile_fd, baseline_fd, out);
 	reading->pprof_bytes = reading->status == READING_DONE ? out->profile.pprof.size : 0;
 	reading->baseline_bytes = reading->status == READING_DONE ? out->profile.baseline.size : 0;
 	reading->recording_bytes = out->recording_bytes;
-	reading->cpu_ns = clock_thread_cpu_ns();
 	const struct span parts[] = {
 		span_of(reading, sizeof *reading),
 		span_of(out->tags, reading->tag_count * sizeof *out->tags),
@@ -338,8 +378,26 @@ void reading_write(const struct reading_request *request, int profile_fd, int ba
 		if (file_write_all(to, parts[i], "the reading", NULL) < 0)
 			(void)!ftruncate(to, 0);
 	heap_profile_release(&out->profile);
-	free(out->recording);
-	free(out);
+	free(TAKE(out->recording));
+	out->recording_bytes = 0;
+}
+
+void reading_write_all(struct reading_task *tasks, size_t count)
+{
+	struct batch *batch = calloc(1, sizeof *batch);
+
+	if (!batch)
+		return; /* empty files say that it failed */
+	open_all(batch, tasks, count);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t before_ns = clock_thread_cpu_ns();
+
+		batch->out.reading = (struct reading){ 0 };
+		read_process(batch, &tasks[i], i);
+		batch->out.reading.cpu_ns = clock_thread_cpu_ns() - before_ns;
+		write_output(&batch->out, tasks[i].out);
+	}
+	free(batch);
 }
 
 bool reading_parse(struct span bytes, struct reading_parts *ret)

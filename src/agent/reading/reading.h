@@ -20,6 +20,7 @@ enum {
 	READING_HEALTH_MAX = 48,
 	READING_LABELS_MAX = 30,
 	READING_MODULES_MAX = 256,
+	READING_BATCH_MAX = 16, /* processes that one child reads */
 };
 
 /* Which classes of resident memory. */
@@ -54,6 +55,7 @@ struct reading_module {
 enum reading_status {
 	READING_FAILED,	 /* `problem` says why */
 	READING_NOTHING, /* it has ended, or has no profile of its own */
+	READING_OTHER,	 /* it no longer is of the user that the child became: read it alone */
 	READING_DONE,
 };
 
@@ -104,9 +106,14 @@ struct reading_request {
 	} labels[READING_LABELS_MAX];
 };
 
-/* Reads the process and writes everything to `out`. Never fails otherwise: the status says what happened. profile_fd and
- * baseline_fd may be -1. */
-void reading_write(const struct reading_request *request, int profile_fd, int baseline_fd, int out);
+/* The descriptors belong to the reading; those of profile and baseline may be -1. */
+struct reading_task {
+	struct reading_request request;
+	int profile_fd, baseline_fd, out;
+};
+/* Reads processes of one owner, one after another, and writes everything to their `out`. Never fails otherwise: the status says
+ * what happened. The caller ends then: its privileges are given up. */
+void reading_write_all(struct reading_task *tasks, size_t count);
 
 /* What was written, checked: every size fits into the file. */
 struct reading_parts {

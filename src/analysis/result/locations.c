@@ -56,7 +56,7 @@ struct locations {
 	struct group_table tables[AXIS_COUNT]; /* for the axes of frames */
 	struct numbering generics;
 	size_t count;
-	bool by_base;
+	bool by_base, only_name;
 	struct intern bases;
 };
 
@@ -94,6 +94,11 @@ struct names *locations_names(struct locations *locations)
 void locations_match_by_base(struct locations *locations)
 {
 	locations->by_base = true;
+}
+
+void locations_only_name(struct locations *locations)
+{
+	locations->only_name = true;
 }
 
 /* "libfoo" from "/usr/lib/libfoo.so.1.2": a new version is the same library. */
@@ -309,7 +314,7 @@ static struct process_locations *locations_process(struct locations *locations,
 	struct process_locations *known = &locations->processes.at[locations->last];
 
 	/* Only its own frames are looked up meanwhile, so it does not move. */
-	if (learn(locations, known))
+	if (locations->only_name || learn(locations, known))
 		return known;
 	free(known->wrappers.at);
 	locations->processes.count--;

@@ -51,6 +51,9 @@ struct names *locations_names(struct locations *locations);
 /* From this call on, lines, files and modules are equal if their base names are, and functions if their names and
  * modules are. For comparing builds. */
 void locations_match_by_base(struct locations *locations);
+/* From this call on frames only have names and numbers: the program's entry and its wrappers are not searched, and no frame is
+ * `home`, or a wrapper by its shape. For exports that show all frames. */
+void locations_only_name(struct locations *locations);
 
 /* The locations of the stack's innermost frame. The first call for a process names the innermost functions of all its stacks, since
  * their callers say which are wrappers. Count 0 and `at` NULL only if out of memory or node is 0. */

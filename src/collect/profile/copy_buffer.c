@@ -14,7 +14,7 @@
 #include "util/cleanup.h"
 
 /* Larger amounts are returned to the kernel instead of being zeroed. */
-enum { ZEROED_MAX = 1 << 20 };
+enum { ZEROED_MAX = 8 << 20 };
 
 static struct {
 	pthread_mutex_t lock;
@@ -26,6 +26,10 @@ void copy_runs_note(struct copy_runs *runs, uint64_t at, uint64_t bytes)
 {
 	struct copy_run *last = runs->count > 0 ? &runs->run[runs->count - 1] : NULL;
 
+	/* Counters are copied twice, and need not be zeroed twice. */
+	for (unsigned i = 0; i < runs->count; i++)
+		if (runs->run[i].at <= at && at + bytes <= runs->run[i].at + runs->run[i].bytes)
+			return;
 	runs->bytes += bytes;
 	if (last && last->at + last->bytes == at)
 		last->bytes += bytes;

@@ -221,12 +221,32 @@ static uint64_t most_of(enum live_region region, uint64_t data_bytes)
 	}
 }
 
+/* How much of a region to copy. Memory is opened ahead of its use, by a sixth on average; tables are read up to `used`. */
+static uint64_t bytes_to_copy(const struct live_header *head, enum live_region region)
+{
+	uint64_t opened = head->opened[region];
+
+	switch (region) {
+	case LIVE_FRAMES:
+	case LIVE_NODES:
+	case LIVE_SITES:
+	case LIVE_SITE_COUNTERS:
+	case LIVE_POOL:
+		return MIN(opened, saturating_add(saturating_mul(head->used[region],
+								 live_entry_bytes(region)),
+						  LIVE_PAGE - 1) &
+					   ~(LIVE_PAGE - 1ull));
+	default:
+		return opened;
+	}
+}
+
 static int copy_region(struct profile_copy *c, int pagemap, enum live_region region)
 {
 	struct live_span *span = &head_of(c)->region[region];
 	uint64_t data = 0;
 	int number = copy_data(c, pagemap, span->at, c->memory + span->at,
-			       head_of(c)->opened[region], &data);
+			       bytes_to_copy(head_of(c), region), &data);
 	uint64_t most = most_of(region, data) & ~(uint64_t)(LIVE_PAGE - 1);
 
 	/* Readers do not go beyond the region's end, whatever `used` says. */
@@ -235,38 +255,59 @@ static int copy_region(struct profile_copy *c, int pagemap, enum live_region reg
 	return number;
 }
 
-/* Uses the frees of an earlier copy of the same tables. */
-static void take_frees(struct profile_copy *c, const struct live_site_counters *site_counters,
-		       const struct live_slot *slots)
-{
-	const struct live_header *head = head_of(c);
-	struct live_site_counters *new_counters =
-		(struct live_site_counters *)(void *)(c->memory +
-						      head->region[LIVE_SITE_COUNTERS].at);
-	struct live_slot *new_slots =
-		(struct live_slot *)(void *)(c->memory + head->region[LIVE_SLOTS].at);
+/* The frees of one entry of a table. */
+struct freed {
+	uint64_t frees, bytes, fragmentation;
+};
 
-	for (uint64_t i = 0; i < head->opened[LIVE_SITE_COUNTERS] / sizeof *site_counters; i++) {
-		new_counters[i].frees = site_counters[i].frees;
-		new_counters[i].freed_bytes = site_counters[i].freed_bytes;
-		new_counters[i].freed_fragmentation = site_counters[i].freed_fragmentation;
-	}
-	for (uint64_t i = 0; i < head->opened[LIVE_SLOTS] / sizeof *slots; i++) {
-		new_slots[i].frees = slots[i].frees;
-		new_slots[i].freed_bytes = slots[i].freed_bytes;
-		new_slots[i].freed_fragmentation = slots[i].freed_fragmentation;
-	}
+static struct live_site_counters *site_counters_of(const struct profile_copy *c, size_t *ret_count)
+{
+	*ret_count = head_of(c)->opened[LIVE_SITE_COUNTERS] / sizeof(struct live_site_counters);
+	return (void *)(c->memory + head_of(c)->region[LIVE_SITE_COUNTERS].at);
 }
 
-/* Copies a region out of the mapping. NULL if out of memory. */
-static void *kept(const struct profile_copy *c, enum live_region region)
+static struct live_slot *slots_of(const struct profile_copy *c, size_t *ret_count)
 {
-	const struct live_header *head = head_of(c);
-	void *copy_of = malloc(head->opened[region] + 1);
+	*ret_count = head_of(c)->opened[LIVE_SLOTS] / sizeof(struct live_slot);
+	return (void *)(c->memory + head_of(c)->region[LIVE_SLOTS].at);
+}
 
-	if (copy_of)
-		memcpy(copy_of, c->memory + head->region[region].at, head->opened[region]);
-	return copy_of;
+/* Those of the site counters, then those of the slots. NULL if out of memory. */
+static struct freed *freed_new(const struct profile_copy *c)
+{
+	size_t site_count, slot_count;
+	const struct live_site_counters *site_counters = site_counters_of(c, &site_count);
+	const struct live_slot *slots = slots_of(c, &slot_count);
+	struct freed *freed = malloc((site_count + slot_count + 1) * sizeof *freed), *at = freed;
+
+	for (size_t i = 0; freed && i < site_count; i++)
+		*at++ = (struct freed){ site_counters[i].frees, site_counters[i].freed_bytes,
+					site_counters[i].freed_fragmentation };
+	for (size_t i = 0; freed && i < slot_count; i++)
+		*at++ = (struct freed){ slots[i].frees, slots[i].freed_bytes,
+					slots[i].freed_fragmentation };
+	return freed;
+}
+
+/* Uses the frees of an earlier copy of the same tables; it had at least as many entries. */
+static void take_frees(const struct profile_copy *c, const struct freed *freed,
+		       size_t earlier_site_count)
+{
+	size_t site_count, slot_count;
+	struct live_site_counters *site_counters = site_counters_of(c, &site_count);
+	struct live_slot *slots = slots_of(c, &slot_count);
+
+	for (size_t i = 0; i < site_count; i++) {
+		site_counters[i].frees = freed[i].frees;
+		site_counters[i].freed_bytes = freed[i].bytes;
+		site_counters[i].freed_fragmentation = freed[i].fragmentation;
+	}
+	freed += earlier_site_count;
+	for (size_t i = 0; i < slot_count; i++) {
+		slots[i].frees = freed[i].frees;
+		slots[i].freed_bytes = freed[i].bytes;
+		slots[i].freed_fragmentation = freed[i].fragmentation;
+	}
 }
 
 static bool is_wanted(enum live_region region, enum profile_copy_parts parts)
@@ -366,8 +407,8 @@ static void note_damage(struct profile_copy *c, enum profile_copy_parts parts)
 
 static int copy_regions(struct profile_copy *c, int pagemap, enum profile_copy_parts parts)
 {
-	AUTO_FREE struct live_site_counters *site_counters = NULL;
-	AUTO_FREE struct live_slot *slots = NULL;
+	AUTO_FREE struct freed *freed = NULL;
+	size_t site_count = 0;
 	int number = 0;
 
 	if (!c->still) {
@@ -376,16 +417,16 @@ static int copy_regions(struct profile_copy *c, int pagemap, enum profile_copy_p
 			number = copy_region(c, pagemap, LIVE_SLOTS);
 		if (number != 0)
 			return number;
-		site_counters = kept(c, LIVE_SITE_COUNTERS);
-		slots = kept(c, LIVE_SLOTS);
-		if (!site_counters || !slots)
+		(void)site_counters_of(c, &site_count);
+		freed = freed_new(c);
+		if (!freed)
 			return ENOMEM;
 	}
 	for (int i = 0; i < LIVE_REGIONS && number == 0; i++)
 		if (is_wanted((enum live_region)i, parts))
 			number = copy_region(c, pagemap, (enum live_region)i);
-	if (number == 0 && site_counters)
-		take_frees(c, site_counters, slots);
+	if (number == 0 && freed)
+		take_frees(c, freed, site_count);
 	note_damage(c, parts);
 	return number;
 }

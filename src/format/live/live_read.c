@@ -229,7 +229,8 @@ static void read_few_sizes(struct reading *reading, const struct live_sizes_few 
 		rest = saturating_sub(rest, count);
 	}
 	add_bar(reading, first_size, first_size, rest);
-	if (!reading->no_memory)
+	/* Most have one: a call of qsort for each would take as long as the rest. */
+	if (!reading->no_memory && reading->rows->bar_count > at + 1)
 		qsort(reading->rows->bars + at, reading->rows->bar_count - at, sizeof(struct bar),
 		      compare_bars);
 }
@@ -278,7 +279,7 @@ static void read_lifetimes(struct reading *reading, const struct live_site_count
 	uint32_t reference = LIVE_LOAD_LAST(counters->lifetimes);
 	const struct live_lifetimes *lifetimes =
 		live_view_pool(&reading->view, reading->pool_used, reference, sizeof *lifetimes);
-	uint64_t count[LIVE_LIFETIME_BUCKETS] = { 0 };
+	uint64_t count[LIVE_LIFETIME_BUCKETS];
 	uint64_t rest = saturating_sub(row->frees, LIVE_LOAD(counters->unaged_frees));
 	size_t at = reading->rows->bar_count;
 
@@ -292,7 +293,7 @@ static void read_lifetimes(struct reading *reading, const struct live_site_count
 	if (lifetimes)
 		row->lifetime_ms_sum = LIVE_LOAD(lifetimes->sum_ms);
 	add_bar(reading, 0, 1, rest);
-	for (unsigned i = 0; i < LIVE_LIFETIME_BUCKETS; i++)
+	for (unsigned i = 0; i < LIVE_LIFETIME_BUCKETS && lifetimes; i++)
 		add_bar(reading, 1ull << i, i + 1 < LIVE_LIFETIME_BUCKETS ? 2ull << i : UINT64_MAX,
 			count[i]);
 	row->lifetimes_count = (uint32_t)(reading->rows->bar_count - at);

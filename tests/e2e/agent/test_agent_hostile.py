@@ -198,6 +198,39 @@ def test_a_frozen_process(heapgauge, build, clean_env, folder, open_scratch, fre
             freezer()  # before, it does not die
 
 
+def read_together(pid):
+    """How many processes this child of the reader reads: each has a file for its result."""
+    with contextlib.suppress(OSError):
+        return sum("heapgauge reading" in os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+    return 0
+
+
+def test_a_user_who_kills_a_reading_of_several(heapgauge, build, clean_env, folder, open_scratch):
+    """What the child had not read yet is read again, one by one."""
+    keeper = compile_keeper(open_scratch)
+    env = preloaded(build, clean_env, folder)
+    with contextlib.ExitStack() as stack, running_agent(heapgauge, write_settings(open_scratch), clean_env) as agent:
+        runs = [stack.enter_context(keeping([*AS_NOBODY, keeper], env)) for _ in range(12)]
+        for run in runs:
+            agent.sees(run.target)
+
+        def kill():
+            pid = reading_of(agent, NOBODY)
+            with contextlib.suppress(ProcessLookupError):
+                if not pid:
+                    return False
+                os.kill(pid, signal.SIGSTOP)
+                is_batch = read_together(pid) > 1
+                os.kill(pid, signal.SIGKILL if is_batch else signal.SIGCONT)
+                return is_batch and wait_for(lambda: not is_alive(pid), "its end")
+
+        wait_for(lambda: any(kill() for _ in range(100)), "a reading of several processes")
+        before = agent.numbers()["agent_readings_total.ok"]
+        wait_for(lambda: agent.numbers()["agent_readings_total.ok"] >= before + 3 * len(runs), "further readings")
+        assert agent.numbers()["agent_readings_total.failed"] == 0
+        assert agent.numbers()["agent_unreadable_processes"] == 0
+
+
 def test_it_ends_although_a_reading_does_not(heapgauge, build, clean_env, folder, open_scratch):
     keeper = compile_keeper(open_scratch)
     with running_agent(heapgauge, write_settings(open_scratch), clean_env) as agent, keeping([keeper], preloaded(build, clean_env, folder)) as run:
