@@ -50,12 +50,12 @@ size_t batch_gather(const struct processes *processes, size_t first, uint64_t un
 		    struct agent_process *ret[READING_BATCH_MAX])
 {
 	struct agent_process *one = processes->at.at[first];
-	size_t count = 0;
+	size_t count = 0, most = MIN(processes->batch_max, (uint64_t)READING_BATCH_MAX);
 
 	ret[count++] = one;
 	if (one->fate != FATE_RUNS || !see_namespaces(one) || !may_share(one))
 		return count;
-	for (size_t i = first + 1; i < processes->at.count && count < READING_BATCH_MAX; i++) {
+	for (size_t i = first + 1; i < processes->at.count && count < most; i++) {
 		struct agent_process *other = processes->at.at[i];
 
 		if (!other->is_handled && other->next_ns <= until_ns && may_share(other) &&

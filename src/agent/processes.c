@@ -32,15 +32,19 @@ enum { ID_AT = offsetof(struct live_header, own) + offsetof(struct live_own, id)
 
 /* Connections, the queue, files of /proc: what must go on however many processes there are. */
 enum { RESERVED_FDS = 512 };
+enum { FDS_OF_READING = 32 }; /* what is reserved for each process that is read at once */
 
 void processes_init(struct processes *processes, const struct agent_settings *settings)
 {
 	struct rlimit limit = { 1024, 1024 };
 
 	getrlimit(RLIMIT_NOFILE, &limit);
+	rlim_t reserved = MIN(limit.rlim_cur / 2, (rlim_t)RESERVED_FDS);
+
 	*processes = (struct processes){
 		.settings = settings,
-		.held_max = limit.rlim_cur - MIN(limit.rlim_cur / 2, (rlim_t)RESERVED_FDS),
+		.held_max = limit.rlim_cur - reserved,
+		.batch_max = reserved / FDS_OF_READING,
 	};
 	cgroups_init(&processes->cgroups, "");
 }

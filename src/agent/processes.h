@@ -66,6 +66,7 @@ struct processes {
 		uint64_t calls, bytes, frees, freed_bytes;
 	} rest;
 	uint64_t held, held_max; /* profiles that are open, and how many may be */
+	uint64_t batch_max;	 /* processes that may be read at once, for want of descriptors */
 	uint64_t hidden;	 /* that may not be read */
 	uint64_t refused;	 /* whose profiles are where no recorder makes any: mapped_file.h */
 	uint64_t left_out;	 /* beyond max-processes */

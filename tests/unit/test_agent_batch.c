@@ -261,7 +261,7 @@ enum { FIRST, SAME, LATER, NEVER_READ, SLOW, LARGE, SUSPECT, ENDED, NOT_HELD, US
 static void only_the_like_share_a_child(void **state)
 {
 	struct agent_process all[ALL], *got[READING_BATCH_MAX];
-	struct processes processes = { 0 };
+	struct processes processes = { .batch_max = READING_BATCH_MAX };
 	pid_t pids[ALL];
 
 	(void)state;
@@ -301,7 +301,7 @@ static void only_the_like_share_a_child(void **state)
 static void a_batch_has_a_limit(void **state)
 {
 	struct agent_process all[READING_BATCH_MAX + 1], *got[READING_BATCH_MAX];
-	struct processes processes = { 0 };
+	struct processes processes = { .batch_max = READING_BATCH_MAX };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)

@@ -18,6 +18,7 @@ from agents import ROOT, children, running_agent, write_settings
 from alone import folder_on_tmpfs, preloaded
 from compiled import WAIT_SECONDS, compile_c, is_alive, wait_for
 from exports import output_of, tool
+from pyroscope import pyroscope_program, pyroscope_server  # noqa: F401 (fixtures)
 from running import compile_keeper, keeping
 
 needs_root = pytest.mark.skipif(not ROOT, reason="needs root: processes of other users")

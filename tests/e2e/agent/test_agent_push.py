@@ -289,23 +289,21 @@ def test_a_store_that_is_away_for_an_hour(heapgauge, build, keeper, clean_env, f
     env = clean_env | {"LD_PRELOAD": str(clock), "WALL_CLOCK": str(off)}
     with running_agent(heapgauge, settings_for(scratch, server, folder), env) as agent, keeping([keeper], preloaded(build, clean_env, folder)) as run:
 
-        def made():
-            numbers = agent.numbers()
-            return numbers["agent_queue_profiles"] + numbers["agent_dropped_profiles_total.old"]
+        def is_read(rounds):
+            return agent.numbers(run.target).get("allocations_total", 0) >= rounds * ROUND[0]
 
-        wait_for(lambda: made() >= 1, "the first profile")
+        wait_for(lambda: is_read(1), "the first profile")
         for i in range(profiles):
             off.write_text(str(-3600 + 3600 * (i + 1) // profiles))
             again(run)
-            before = made()
-            wait_for(lambda: made() > before, "one more profile")
+            wait_for(lambda: is_read(i + 2), "one more profile")
         server.no_fault()
         wait_for(lambda: agent.numbers()["agent_queue_profiles"] == 0, "the queue to be sent")
-        dropped = agent.numbers()["agent_dropped_profiles_total.old"]
-        others = sum(value for name, value in agent.numbers().items() if name.startswith("agent_dropped")) - dropped
+        drops = {name: value for name, value in agent.numbers().items() if name.startswith("agent_dropped") and value > 0}
         arrived = of(server, run.target)
-    assert 1 <= dropped <= profiles / 3 and others == 0
-    assert len(arrived) >= profiles - dropped
+    # Of other programs, too, if some run.
+    assert set(drops) == {"agent_dropped_profiles_total.old"}
+    assert len(arrived) >= profiles * 2 / 3
     assert [profile["refused"] for profile in server.refused()] == []
 
 
