@@ -27,7 +27,9 @@
 
 enum {
 	READING_SECONDS = 30, /* a child that takes longer is killed */
-	TOO_LONG = -2,	      /* instead of its status */
+	DYING_SECONDS = 2,    /* and one that does not die from it is left alone */
+	STUCK_MAX = 8,
+	TOO_LONG = -2, /* instead of its status */
 	RESULT_MAX = 256 << 20,
 	FDS_MAX = 3, /* result, profile, baseline */
 };
@@ -86,23 +88,41 @@ static void limit_child(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* Not by an alarm of the child: its user may stop it, and then it gets none. */
-static int end_of(pid_t pid)
+/* Not by an alarm of the child: its user may stop it, and then it gets none. Not even SIGKILL ends one that waits for a file system of its
+ * user's own: it is left alone until that answers. */
+static int end_of(pid_t pid, unsigned *stuck)
 {
 	AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd end = { .fd = fd, .events = POLLIN };
 	bool is_late = fd >= 0 && poll(&end, 1, READING_SECONDS * 1000) == 0;
 	int status = -1;
 
-	if (is_late)
+	if (is_late) {
 		kill(pid, SIGKILL);
+		if (poll(&end, 1, DYING_SECONDS * 1000) == 0) {
+			(*stuck)++;
+			return TOO_LONG;
+		}
+	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return is_late ? TOO_LONG : status;
 }
 
+/* While too many are stuck, no files of users are opened, on which further ones could be. */
+static void forgo_names(struct reading_task *tasks, size_t count, unsigned *stuck)
+{
+	while (*stuck && waitpid(-1, NULL, WNOHANG) > 0)
+		(*stuck)--;
+	for (size_t i = 0; i < count && *stuck >= STUCK_MAX; i++)
+		tasks[i].request.names = false;
+}
+
 static int read_in_child(int socket, struct reading_task *tasks, size_t count)
 {
+	static unsigned stuck;
+
+	forgo_names(tasks, count, &stuck);
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -111,7 +131,7 @@ static int read_in_child(int socket, struct reading_task *tasks, size_t count)
 		reading_write_all(tasks, count);
 		_exit(0);
 	}
-	return pid > 0 ? end_of(pid) : -1;
+	return pid > 0 ? end_of(pid, &stuck) : -1;
 }
 
 static void receive_task(int socket, struct reading_task *task, uint32_t *following)

@@ -424,3 +424,18 @@ def test_a_file_system_in_the_place_of_a_leftover(heapgauge, build, clean_env, f
         with keeping([keeper], preloaded(build, clean_env, folder)) as run:
             agent.sees(run.target)
             wait_for(lambda: agent.numbers()["agent_refused_processes"] == 1, "the file to be refused")
+
+
+@needs_fuse
+def test_a_program_file_that_does_not_answer(heapgauge, build, clean_env, folder, open_scratch):
+    """Not even SIGKILL ends the child that asks it for names. The next readings do not wait for that."""
+    program, other = compile_c(open_scratch, "hanging", HANGING), compile_keeper(open_scratch)
+    stuck = open_scratch / "stuck"
+    stuck.write_bytes(other.read_bytes())
+    stuck.chmod(0o755)
+    env = preloaded(build, clean_env, folder)
+    with keeping([stuck], env) as first, keeping([other], env) as run, hanging_on(program, stuck):
+        with running_agent(heapgauge, write_settings(open_scratch, agent={"names": "yes"}), clean_env) as agent:
+            agent.sees(first.target), agent.sees(run.target)
+            assert agent.get(f"/debug/pprof/heap?pid={first.target}")[0] != 200
+            assert agent.get(f"/debug/pprof/heap?pid={run.target}")[0] == 200
