@@ -11,6 +11,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* For code without tables, which is not what is tried here. */
+bool libc_musl;
+enum scan_result arch_scan(uintptr_t pc, bool exact, struct cfi_scratch *scratch)
+{
+	(void)pc, (void)exact, (void)scratch;
+	return SCAN_UNKNOWN;
+}
+
 static bool load(void *context, uintptr_t address, uint64_t *ret_word)
 {
 	(void)context;

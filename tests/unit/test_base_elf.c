@@ -87,7 +87,11 @@ static void class_machine_and_loader_are_compared(void **state)
 	assert_non_null(interpreter);
 	memcpy(interpreter, "/lib64/ld-uClibc", 16);
 	assert_int_equal(elf_judge(copy, file.bytes.size).verdict, ELF_OTHER_LIBC);
-	memcpy(interpreter, "./lib64/ld-musl-x86_64.so.1", 28); /* as long as glibc's */
+	size_t bytes = strlen(interpreter), musl_bytes = sizeof ELF_MUSL_HERE - 1;
+
+	assert_true(bytes > musl_bytes);
+	memset(interpreter, '/', bytes);
+	memcpy(interpreter + bytes - musl_bytes, ELF_MUSL_HERE, musl_bytes);
 	assert_int_equal(elf_judge(copy, file.bytes.size).verdict, ELF_FITS);
 	free(copy);
 	file_map_release(&file);
