@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifdef __GLIBC__
 #if !__GLIBC_PREREQ(2, 34)
 #include <sys/syscall.h>
 #define _SC_MINSIGSTKSZ 249 /* unknown to its sysconf */
@@ -15,6 +16,7 @@
 #endif
 #if !__GLIBC_PREREQ(2, 32)
 #define strerrorname_np strerror
+#endif
 #endif
 
 #endif

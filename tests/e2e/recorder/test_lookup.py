@@ -18,6 +18,8 @@ MAIN = r"""
 #include <stdlib.h>
 #include <string.h>
 #include "recorder/lookup.h"
+bool libc_musl;
+const struct r_debug *libc_debug(void) { return &_r_debug; }
 int near_one(void);
 static void *by_object(const char *name)
 {

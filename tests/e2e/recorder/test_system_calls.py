@@ -168,7 +168,7 @@ def test_the_list_is_what_a_filter_is_evaluated_for():
     made = {
         name
         for file in RECORDER.rglob("*.[ch]")
-        if file.parent.name != "checks"
+        if file.parent.name not in ("checks", "aarch64")
         for name in re.findall(r"\bSYS_([a-z]\w+)", file.read_text())
     }
     assert made - asked == {"seccomp", "write", "exit_group"}  # seccomp: the program's
