@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/openat2.h"
 #include "collect/kernel/container.h"
 #include "collect/kernel/mapped_file.h"
 #include "collect/kernel/oom.h"
@@ -319,7 +319,7 @@ static int look_at(int folder, const char *name, struct stat *ret)
 {
 	const struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
 				      .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS };
-	AUTO_CLOSE int fd = (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
+	AUTO_CLOSE int fd = openat2_call(folder, name, &how);
 
 	return fd >= 0 && fstat(fd, ret) == 0 ? TAKE_FD(fd) : -1;
 }

@@ -8,16 +8,15 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/openat2.h"
 #include "collect/kernel/procfs.h"
 #include "util/cleanup.h"
 
@@ -81,10 +80,6 @@ char *container_in_groups(const char *groups)
 	return NULL;
 }
 
-#ifndef SYS_openat2
-#define SYS_openat2 437 /* on all processors; glibc 2.31 does not know it */
-#endif
-
 int container_open(pid_t pid, const char *path)
 {
 	/* Absolute symbolic links resolve to the container's root, as they do inside the container. */
@@ -92,7 +87,7 @@ int container_open(pid_t pid, const char *path)
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	struct stat st;
 	AUTO_CLOSE int root = open(procfs_path(pid, "root").text, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	AUTO_CLOSE int fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+	AUTO_CLOSE int fd = root < 0 ? -1 : openat2_call(root, path, &how);
 
 	if (fd < 0)
 		return -1;

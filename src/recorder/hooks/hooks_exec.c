@@ -13,6 +13,7 @@
 
 #include "recorder/process/exec.h"
 #include "recorder/hooks/hook.h"
+#include "recorder/libc/libc.h"
 #include "recorder/process/profile.h"
 #include "recorder/process/process_log.h"
 #include "recorder/sys.h"
