@@ -203,7 +203,7 @@ struct due {
 	bool is_last;
 };
 
-/* NULL: the child failed, and the error says why. */
+/* parts->reading is NULL if the child failed; the error says why. */
 static void count_reading(struct agent *agent, struct agent_process *process,
 			  const struct reading_parts *parts, const struct error *error)
 {
@@ -237,6 +237,21 @@ static void forget_empty(struct agent *agent, struct agent_process *process)
 	pthread_mutex_unlock(&agent->lock);
 }
 
+/* Opens its profile. False: nothing is left to read. */
+static bool has_more(struct agent *agent, struct agent_process *process, const struct due *due,
+		     int *ret_fd)
+{
+	if (due->is_last && (due->head.is_last || process->profile_fd < 0)) {
+		process->is_handled = true;
+		return false;
+	}
+	if (due->is_last && process_is_empty(process)) {
+		forget_empty(agent, process);
+		return false;
+	}
+	return process_borrow(process, ret_fd); /* else the next scan says what has become of it */
+}
+
 /* False: nothing is left to read. */
 static bool prepare(struct agent *agent, struct agent_process *process, uint64_t now_ns,
 		    struct due *due, struct reading_task *task)
@@ -254,19 +269,9 @@ static bool prepare(struct agent *agent, struct agent_process *process, uint64_t
 		.baseline_fd = outlets ? outlets_baseline(outlets, process, &due->head) : -1,
 	};
 	process->next_ns = now_ns + agent->settings->interval_ns;
-	if (due->is_last && (due->head.is_last || process->profile_fd < 0)) {
-		process->is_handled = true;
+	if (!has_more(agent, process, due, &task->profile_fd)) {
 		cleanup_close(&task->baseline_fd);
 		return false;
-	}
-	if (due->is_last && process_is_empty(process)) {
-		forget_empty(agent, process);
-		cleanup_close(&task->baseline_fd);
-		return false;
-	}
-	if (!process_borrow(process, &task->profile_fd)) {
-		cleanup_close(&task->baseline_fd);
-		return false; /* the next scan says what has become of it */
 	}
 	request->held = task->profile_fd >= 0;
 	if (!outlets)

@@ -13,7 +13,7 @@
 
 #include "agent/batch.h"
 #include "agent/reading/reader.h"
-#include "live_made.h"
+#include "live_made_file.h"
 #include "unit.h"
 #include "util/cleanup.h"
 
@@ -58,13 +58,8 @@ static int make_profile(pid_t pid, uint64_t calls)
 	int fd = memfd_create("profile", MFD_CLOEXEC);
 	struct made made;
 
-	assert_int_equal(ftruncate(fd, (off_t)(TOTAL + LIVE_PAGE)), 0);
-	struct live_header *head =
-		mmap(NULL, TOTAL, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	struct live_header *head = made_in_file(&made, fd, TOTAL);
 
-	assert_true(head != MAP_FAILED);
-	assert_int_equal(live_header_init(head, TOTAL), 0);
-	made_start(&made, head);
 	head->pid = (uint32_t)pid;
 	uint32_t site = made_site(
 		&made,

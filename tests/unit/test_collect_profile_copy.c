@@ -10,7 +10,7 @@
 
 #include "base/compiler.h"
 #include "format/health.h"
-#include "live_made.h"
+#include "live_made_file.h"
 #include "unit.h"
 #include "util/cleanup.h"
 
@@ -34,13 +34,8 @@ static uint64_t damage_of(uint64_t areas, uint64_t eras, uint64_t eras_touched)
 	int fd = open(PATH, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
 
 	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, (off_t)(TOTAL + LIVE_PAGE)), 0);
-	struct live_header *head =
-		mmap(NULL, TOTAL, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	struct live_header *head = made_in_file(&made, fd, TOTAL);
 
-	assert_true(head != MAP_FAILED);
-	assert_int_equal(live_header_init(head, TOTAL), 0);
-	made_start(&made, head);
 	for (int i = 0; i < LIVE_REGIONS; i++)
 		open_to_used(head, (enum live_region)i, 1024);
 	made_append(&made, LIVE_AREAS, areas);

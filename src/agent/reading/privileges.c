@@ -44,14 +44,14 @@ void privileges_make_folder(const struct reading_request *request)
 		(void)!lchown(request->cache, request->uid, request->gid);
 }
 
-bool privileges_drop(const struct reading_request *request, struct procfs_owner *ret_left)
+bool privileges_drop(const struct reading_request *request, struct procfs_owner *ret_owner)
 {
 	struct procfs_owner owner = { request->uid, request->gid, 0 };
 	bool is_known = request->recorded.pid && procfs_owner(request->recorded.pid, &owner);
 	bool reads_all_files = request->reads_all_files &&
 			       (!request->recorded.pid || (is_known && owner.uid == 0));
 
-	*ret_left = owner;
+	*ret_owner = owner;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return false;
 	if (geteuid() == 0 && !become(request->uid, request->gid, reads_all_files))
@@ -61,11 +61,11 @@ bool privileges_drop(const struct reading_request *request, struct procfs_owner 
 	       prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0;
 }
 
-bool privileges_are_of(const struct reading_request *request, const struct procfs_owner *left)
+bool privileges_are_of(const struct reading_request *request, const struct procfs_owner *owner)
 {
 	struct procfs_owner now;
 
-	return procfs_owner(request->recorded.pid, &now) && now.uid == left->uid &&
-	       now.gid == left->gid &&
-	       (now.uid != 0 || (left->capabilities & ~now.capabilities) == 0);
+	return procfs_owner(request->recorded.pid, &now) && now.uid == owner->uid &&
+	       now.gid == owner->gid &&
+	       (now.uid != 0 || (owner->capabilities & ~now.capabilities) == 0);
 }

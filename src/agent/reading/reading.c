@@ -51,8 +51,8 @@ struct container_files {
 
 /* One child. */
 struct batch {
-	bool is_dropped;	  /* its privileges are */
-	struct procfs_owner left; /* if so */
+	bool is_dropped;	   /* its privileges are */
+	struct procfs_owner owner; /* if so, of whose processes it may read more */
 	/* Of each process, from before. */
 	struct {
 		int smaps; /* -1: none */
@@ -280,14 +280,14 @@ static int make_pprof(const struct reading_request *request, const struct profil
 static int give_up(struct batch *batch, const struct reading_request *request, struct error *error)
 {
 	if (batch->is_dropped) {
-		if (privileges_are_of(request, &batch->left))
+		if (privileges_are_of(request, &batch->owner))
 			return 0;
 		batch->out.reading.status = READING_OTHER;
 		return error_set(error, "it has another owner");
 	}
 	if (request->cache[0])
 		privileges_make_folder(request);
-	if (!privileges_drop(request, &batch->left))
+	if (!privileges_drop(request, &batch->owner))
 		return error_errno(error, "cannot become the user of the process");
 	batch->is_dropped = true;
 	return 0;
