@@ -149,6 +149,10 @@ def as_nobody():
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 
+def service(folder):
+    return f"till-{folder.name}"
+
+
 @contextlib.contextmanager
 def watched(heapgauge, build, env, folder, before):
     """A killed process that the agent never saw, then an agent, and a process of another user with and without a file; profiles of killed
@@ -157,10 +161,11 @@ def watched(heapgauge, build, env, folder, before):
     profiles.mkdir()
     os.chown(profiles, NOBODY, NOBODY)
     profiles.chmod(0o700)
-    keeper = compile_keeper(folder)
+    # Names that nothing else on the machine has: the agent sees and keeps what other tests kill, too.
+    keeper = compile_keeper(folder).rename(folder / f"keeper-{folder.name}")
     for path in (folder, keeper):
         path.chmod(0o755)
-    own = preloaded(build, env, OTEL_SERVICE_NAME="till")
+    own = preloaded(build, env, OTEL_SERVICE_NAME=service(folder))
     with keeping([*as_nobody(), keeper], own | {"HEAPGAUGE_DIR": str(profiles)}) as left:
         left.kill()
     state = folder / "state"
@@ -179,11 +184,11 @@ def written(folder, pid):
 
 
 def recordings(folder):
-    return list((folder / "killed").rglob("*.hg"))
+    return list((folder / "killed").glob(f"service=*-{folder.name}/*/*/*.hg"))
 
 
 def service_of(agent, pid):
-    return re.search(rf'heapgauge_live_bytes\{{[^}}]*pid="{pid}"[^}}]*service_name="(\w+)"', agent.get("/metrics")[1].decode())[1]
+    return re.search(rf'heapgauge_live_bytes\{{[^}}]*pid="{pid}"[^}}]*service_name="([^"]+)"', agent.get("/metrics")[1].decode())[1]
 
 
 @needs_root
@@ -194,7 +199,7 @@ def test_the_capabilities_are_enough(heapgauge, build, clean_env, folder, where)
         for run in agent.filed, agent.unfiled:
             assert agent.sees(run.target)["live_bytes"] == 900 * 200
             assert agent.numbers(run.target)["memory_bytes.rss"] > 0
-            assert service_of(agent, run.target) == "till"
+            assert service_of(agent, run.target) == service(folder)
         wait_for(lambda: len(recordings(folder)) == 1, "the recording of the process that was killed before")
         agent.filed.kill()
         wait_for(lambda: len(recordings(folder)) == 2, "the recording of a killed process")
@@ -222,7 +227,7 @@ def test_without_setuid_or_setgid_it_reads_nothing(heapgauge, build, clean_env, 
 def test_without_dac_read_search_it_has_numbers_but_no_labels_and_no_ends(heapgauge, build, clean_env, folder):
     with watched(heapgauge, build, clean_env, folder, as_root_with(set(UNIT_CAPABILITIES) - {"dac_read_search"})) as agent:
         assert agent.sees(agent.filed.target)["live_bytes"] == 900 * 200
-        assert service_of(agent, agent.filed.target) != "till", "its environment cannot be read"
+        assert service_of(agent, agent.filed.target) != service(folder), "its environment cannot be read"
         agent.filed.kill()
         wait_for(lambda: not agent.numbers(agent.filed.target), "its end to be seen")
         assert recordings(folder) == []
@@ -270,7 +275,7 @@ def test_a_sidecar_of_the_same_user_needs_no_capability(heapgauge, build, clean_
     os.chown(folder, NOBODY, NOBODY)
     with watched(heapgauge, build, clean_env, folder, [*as_nobody(), "--bounding-set=-all", "--no-new-privs"]) as agent:
         assert agent.sees(agent.filed.target)["live_bytes"] == 900 * 200
-        assert service_of(agent, agent.filed.target) == "till"
+        assert service_of(agent, agent.filed.target) == service(folder)
         agent.filed.kill()
         wait_for(lambda: len(recordings(folder)) == 2, "recordings of both killed processes")
         wait_for(lambda: file_of(agent.profiles, agent.filed.target) is None, "its profile to be removed")
