@@ -51,8 +51,8 @@ struct names *locations_names(struct locations *locations);
 /* From this call on, lines, files and modules are equal if their base names are, and functions if their names and
  * modules are. For comparing builds. */
 void locations_match_by_base(struct locations *locations);
-/* From this call on frames only have names and numbers: the program's entry and its wrappers are not searched, and no frame is
- * `home`, or a wrapper by its shape. For exports that show all frames. */
+/* From this call on frames only have names and numbers: nothing is said of whose code they are or of their part in the stack. For
+ * exports that show all frames. */
 void locations_only_name(struct locations *locations);
 
 /* The locations of the stack's innermost frame. The first call for a process names the innermost functions of all its stacks, since
