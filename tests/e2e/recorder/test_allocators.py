@@ -20,7 +20,7 @@ ALLOCATORS = {
     "jemalloc": "libjemalloc.so.2",
     "tcmalloc": "libtcmalloc.so.4",
     "tcmalloc-minimal": "libtcmalloc_minimal.so.4",
-    "mimalloc": "libmimalloc.so.2",
+    "mimalloc": next((path.name for path in LIBRARIES.glob("libmimalloc.so.[23]")), "libmimalloc.so.2"),
 }
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 # Blocks that an allocator's and libstdc++'s own start takes, and one of libc's for each thread.

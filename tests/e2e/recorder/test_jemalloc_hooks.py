@@ -17,6 +17,8 @@ from test_truth import BENCH, split_sites
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 ARCHIVE = pathlib.Path("/usr/lib/x86_64-linux-gnu/libjemalloc.a")
+HEADER = pathlib.Path("/usr/include/jemalloc/jemalloc.h")
+NAME = "jemalloc " + (re.search(r'JEMALLOC_VERSION "([\d.]+)', HEADER.read_text())[1] if HEADER.exists() else "") + " (hooks)"
 FAMILY = ["malloc", "free", "calloc", "realloc", "aligned_alloc", "memalign", "posix_memalign", "valloc", "malloc_usable_size"]
 OTHERS = ["mallctl", "mallocx", "rallocx", "xallocx", "sallocx", "dallocx", "sdallocx", "nallocx"]
 C_TARGETS = ["t_realloc_rules.c", "t_rv_tiny_blocks.c", "t_threads_cross_free.c", "t_fork_threads.c", "t_temporary_blocks.c"]
@@ -62,7 +64,7 @@ def check(program, allocator, record, report_json):
     truth = parse(done.stdout)
     assert truth.expectations
     process = report_json(done.path)["processes"][0]
-    assert re.fullmatch(allocator, process["allocator"])
+    assert process["allocator"] == allocator
     assert report_json(done.path)["warnings"] == {}
     sites = [s for s in report_json(done.path, "sites")["sites"] if s["pid"] == process["pid"]]
     wrong = compare(truth, process, sites) + inconsistencies(process, sites)
@@ -74,14 +76,14 @@ def check(program, allocator, record, report_json):
 @pytest.mark.parametrize("name", C_TARGETS + CXX_TARGETS)
 def test_a_target_is_recorded_as_it_says(name, archive, folder, record, report_json):
     program = link(SOURCES[name], folder / f"{name}-static", archive)
-    check(program, r"jemalloc 5\.3\.0 \(hooks\)", record, report_json)
+    check(program, NAME, record, report_json)
 
 
 @pytest.mark.parametrize("name", C_TARGETS[1:] + CXX_TARGETS[:1])  # the first calls reallocarray, which has no prefix
 def test_the_same_under_names_with_a_prefix(name, prefixed, folder, record, report_json):
     names = [f"-D{name}=je_{name}" for name in FAMILY] if name in C_TARGETS else []
     program = link(SOURCES[name], folder / f"{name}-prefixed", prefixed, *names)
-    check(program, r"glibc, jemalloc 5\.3\.0 \(hooks\)", record, report_json)
+    check(program, f"glibc, {NAME}", record, report_json)
 
 
 def test_a_stripped_program_is_recorded_if_its_debug_file_is_there(archive, folder, record, report_json):
@@ -89,7 +91,7 @@ def test_a_stripped_program_is_recorded_if_its_debug_file_is_there(archive, fold
     debug = folder / "stripped.debug"
     run("objcopy", "--only-keep-debug", program, debug)
     run("objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", program)
-    check(program, r"jemalloc 5\.3\.0 \(hooks\)", record, report_json)
+    check(program, NAME, record, report_json)
     debug.unlink()
     done = record([program])
     assert done.returncode == 0
@@ -103,7 +105,7 @@ def test_the_program_may_be_started_by_another_one(archive, folder, record, repo
     done = record(["env", "A=1", program])
     assert done.returncode == 0
     allocators = {pathlib.Path(p["command"].split()[0]).name: p["allocator"] for p in report_json(done.path)["processes"]}
-    assert allocators == {"env": "glibc", "started": "jemalloc 5.3.0 (hooks)"}
+    assert allocators == {"env": "glibc", "started": NAME}
 
 
 def test_sampled_calls_are_counted_and_estimates_are_right(archive, folder, record, report_json):
@@ -166,7 +168,7 @@ def test_reports_say_what_it_costs(archive, folder, heapgauge, record, clean_env
     program = link(BENCH / "churn.c", folder / "cost", archive)
     done = record([program, "1", "1000"])
     text = run(heapgauge, "report", done.path, env=clean_env, capture_output=True, text=True).stdout
-    assert "allocator  jemalloc 5.3.0 (hooks): linked into the program, and slower while it is recorded" in text
+    assert f"allocator  {NAME}: linked into the program, and slower while it is recorded" in text
     text = run(heapgauge, "doctor", program, env=clean_env, capture_output=True, text=True).stdout
     assert "jemalloc is linked in statically: recorded by its hooks" in text
 
@@ -259,4 +261,4 @@ def test_a_target_with_the_jemalloc_of_a_crate(name, crate, folder, record, repo
     flags = [f"-D{name}=_rjem_{name}" for name in FAMILY] if names == "prefixed" else []
     program = link(SOURCES[name], folder / f"{name}-{version}-{names}", archive, *flags)
     before = "glibc, " if names == "prefixed" else ""
-    check(program, before + rf"jemalloc {re.escape(version)} \(hooks\)", record, report_json)
+    check(program, f"{before}jemalloc {version} (hooks)", record, report_json)
