@@ -2,6 +2,10 @@
 #
 # What Debian's policy asks of a package beyond our own files; included by stage.cmake.
 set(documents "${share}/doc/heapgauge")
+# dpkg-shlibdeps looks for the libraries of this architecture.
+if(CPACK_DEBIAN_PACKAGE_ARCHITECTURE)
+	set(ENV{DEB_HOST_ARCH} "${CPACK_DEBIAN_PACKAGE_ARCHITECTURE}")
+endif()
 
 # The whole license is in every Debian system.
 file(REMOVE "${documents}/LICENSE")

@@ -7,12 +7,13 @@ set(licenses "${share}/doc/heapgauge/licenses")
 
 # `cmake --install` removes the path to the libraries; what is in the build folder has it. What the reader needs, the command needs too.
 file(COPY "${CPACK_HEAPGAUGE_COMMAND}" DESTINATION "${root}/bin")
-execute_process(COMMAND strip "${root}/bin/heapgauge" COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND "${CPACK_HEAPGAUGE_STRIP}" "${root}/bin/heapgauge" COMMAND_ERROR_IS_FATAL ANY)
 cmake_path(GET CPACK_HEAPGAUGE_LIBRARY FILENAME reader)
 file(COPY "${CPACK_HEAPGAUGE_LIBRARY}" DESTINATION "${root}/lib")
-execute_process(COMMAND strip "${root}/lib/${reader}" COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND "${CPACK_HEAPGAUGE_STRIP}" "${root}/lib/${reader}" COMMAND_ERROR_IS_FATAL ANY)
 
 # The C library is the machine's: the recorder runs in programs that have loaded it already.
+set(CMAKE_OBJDUMP "${CPACK_HEAPGAUGE_OBJDUMP}")
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${CPACK_HEAPGAUGE_COMMAND}" LIBRARIES "${CPACK_HEAPGAUGE_MICROHTTPD}"
 	PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread)\\.so"
 	RESOLVED_DEPENDENCIES_VAR needed)

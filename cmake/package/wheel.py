@@ -44,7 +44,7 @@ def oldest_glibc(files):
     versions = {(2, 0)}
     for file in files:
         if file.read_bytes()[:4] == b"\x7fELF":
-            said = subprocess.run(["objdump", "-p", file], capture_output=True, text=True, check=True).stdout
+            said = subprocess.run(["readelf", "--version-info", "--wide", file], capture_output=True, text=True, check=True).stdout
             versions |= {(int(major), int(minor)) for major, minor in re.findall(r"\bGLIBC_(\d+)\.(\d+)", said)}
     return max(versions)
 
@@ -67,10 +67,10 @@ def content_of(prefix, base):
             yield name, path.read_bytes(), path.stat().st_mode
 
 
-def write_wheel(prefix, version, when, folder):
+def write_wheel(prefix, version, processor, when, folder):
     base = f"heapgauge-{version}"
     glibc = oldest_glibc(path for path in prefix.rglob("*") if path.is_file() and path.suffix != ".a")
-    platform = f"manylinux_{glibc[0]}_{glibc[1]}_x86_64"
+    platform = f"manylinux_{glibc[0]}_{glibc[1]}_{processor}"
     documents = prefix / "share/doc/heapgauge"
     content = list(content_of(prefix, base))
     metadata = METADATA.format(version=version, readme=(documents / "README.md").read_text())
@@ -112,12 +112,12 @@ def write_sdist(prefix, version, seconds, folder):
 
 def main():
     archive, folder = map(pathlib.Path, sys.argv[1:])
-    version = re.fullmatch(r"heapgauge-(.+)-x86_64\.tar\.gz", archive.name)[1]
+    version, processor = re.fullmatch(r"heapgauge-(.+)-(x86_64|aarch64)\.tar\.gz", archive.name).groups()
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(archive) as tar:
         when = max(member.mtime for member in tar.getmembers())
         tar.extractall(scratch)
         (prefix,) = pathlib.Path(scratch).iterdir()
-        print(write_wheel(prefix, version, zip_time(when), folder))
+        print(write_wheel(prefix, version, processor, zip_time(when), folder))
         print(write_sdist(prefix, version, when, folder))
 
 
