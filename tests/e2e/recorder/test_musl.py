@@ -2,13 +2,15 @@
 """Programs of musl: the same recorder, and the same truths. The targets are built by musl-gcc, which Debian's musl-tools brings."""
 
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
+import test_rust
 import test_targets
-from compiled import WAIT_SECONDS
+from compiled import WAIT_SECONDS, losses
 
 pytestmark = pytest.mark.skipif(not shutil.which("musl-gcc"), reason="musl-gcc is not here")
 
@@ -133,3 +135,41 @@ def test_the_loader_is_called_by_name(musl, record, report_json):
     run = record(["/lib/ld-musl-x86_64.so.1", program])
     assert run.returncode == 0
     assert report_json(run.path)["processes"][0]["allocator"] == "musl"
+
+
+RUST_TARGET = "x86_64-unknown-linux-musl"
+RUST = """#!/bin/sh
+exec rustc --target {target} -C target-feature=-crt-static -C linker=musl-gcc -C link-arg=-Wl,--eh-frame-hdr -L native={folder} "$@"
+"""
+
+
+@pytest.fixture(scope="module")
+def rustc(tmp_path_factory):
+    """A compiler of dynamic programs of musl. On Alpine the unwinder is libgcc_s; Debian has none for musl, and Rust brings its own."""
+    if not shutil.which("rustc"):
+        pytest.skip("rustc is not installed")
+    argv = ["rustc", "--print", "target-libdir", "--target", RUST_TARGET]
+    libraries = pathlib.Path(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip())
+    if not libraries.is_dir():
+        pytest.skip(f"rustc has no libraries of {RUST_TARGET}: rustup target add {RUST_TARGET}")
+    folder = tmp_path_factory.mktemp("rustc")
+    (folder / "libgcc_s.so").write_text(f"INPUT({libraries}/self-contained/libunwind.a)\n")
+    script = folder / "rustc"
+    script.write_text(RUST.format(target=RUST_TARGET, folder=folder))
+    script.chmod(0o755)
+    return script
+
+
+RUST_TESTS = [
+    test_rust.test_scopes_of_a_rust_program,
+    test_rust.test_the_allocator_tags_what_rust_allocates_and_counts_nothing_twice,
+    test_rust.test_contexts_labels_control_moments_and_numbers,
+]
+
+
+@pytest.mark.parametrize("test", RUST_TESTS, ids=lambda test: test.__name__)
+def test_a_rust_program(test, rustc, scratch, record, report_json):
+    library = test_rust.build_library(rustc, scratch)
+    test(rustc, library, scratch, record, report_json)
+    processes = report_json(scratch / "run1.hg")["processes"]
+    assert [process["allocator"] for process in processes] == ["musl"] and not losses(processes[0])

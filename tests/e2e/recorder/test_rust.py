@@ -23,13 +23,16 @@ def rustc():
     return path
 
 
-@pytest.fixture(scope="module")
-def library(rustc, tmp_path_factory):
+def build_library(rustc, folder):
     """The crate, built by rustc alone, every warning an error."""
-    folder = tmp_path_factory.mktemp("crate")
     argv = [rustc, "--edition=2021", "--crate-type=rlib", "--crate-name=heapgauge", "-O", "-Dwarnings", "-Wmissing_docs"]
     subprocess.run([*argv, "--out-dir", folder, CRATE / "src/lib.rs"], check=True)
     return folder / "libheapgauge.rlib"
+
+
+@pytest.fixture(scope="module")
+def library(rustc, tmp_path_factory):
+    return build_library(rustc, tmp_path_factory.mktemp("crate"))
 
 
 def build(rustc, library, folder, *flags, source=SCOPES):
