@@ -11,7 +11,8 @@ def test_the_version_is_the_same_everywhere(root):
     (crate,) = re.findall(r'^version = "(.*)"', (root / "bindings/rust/Cargo.toml").read_text(), re.M)
     (package,) = re.findall(r'^version = "(.*)"', (root / "bindings/python/pyproject.toml").read_text(), re.M)
     (module,) = re.findall(r'^__version__ = "(.*)"', (root / "bindings/python/src/heapgauge/__init__.py").read_text(), re.M)
-    assert {crate, package, module} == {version}
+    (alpine,) = re.findall(r"^pkgver=(.*)", (root / "cmake/package/APKBUILD").read_text(), re.M)
+    assert {crate, package, module, alpine} == {version}
 
 
 def test_the_changelog_is_in_the_form_of_keep_a_changelog(root):

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "recorder/hooks/hook.h"
+#include "recorder/libc/libc.h"
 #include "recorder/sys.h"
 
 static void before_limit(const uintptr_t *frame, int resource, const struct rlimit *limit)
@@ -23,13 +24,13 @@ static void before_limit(const uintptr_t *frame, int resource, const struct rlim
 		hook_leave();
 }
 
-EXPORT int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+EXPORT int setrlimit(libc_limited resource, const struct rlimit *limit)
 {
 	before_limit(HOOK_FRAME(), (int)resource, limit);
 	return next_found()->setrlimit((int)resource, limit);
 }
 
-EXPORT int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limit)
+EXPORT int setrlimit64(libc_limited resource, const struct rlimit64 *limit)
 {
 	before_limit(HOOK_FRAME(), (int)resource, (const struct rlimit *)limit);
 	return next_found()->setrlimit((int)resource, (const struct rlimit *)limit);
@@ -43,13 +44,12 @@ static ALWAYS_INLINE int limit_process(pid_t pid, int resource, const struct rli
 	return next_found()->prlimit(pid, resource, limit, old);
 }
 
-EXPORT int prlimit(pid_t pid, enum __rlimit_resource resource, const struct rlimit *limit,
-		   struct rlimit *old)
+EXPORT int prlimit(pid_t pid, libc_limited resource, const struct rlimit *limit, struct rlimit *old)
 {
 	return limit_process(pid, (int)resource, limit, old, HOOK_FRAME());
 }
 
-EXPORT int prlimit64(pid_t pid, enum __rlimit_resource resource, const struct rlimit64 *limit,
+EXPORT int prlimit64(pid_t pid, libc_limited resource, const struct rlimit64 *limit,
 		     struct rlimit64 *old)
 {
 	return limit_process(pid, (int)resource, (const struct rlimit *)limit, (struct rlimit *)old,

@@ -9,6 +9,8 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/compiler.h"
 #include "recorder/arch/arch.h"
@@ -137,13 +139,31 @@ static ALWAYS_INLINE uint64_t libc_header_size(const void *block)
 	return (((const uint64_t *)block)[-1] & ~(uint64_t)FLAGS) - sizeof(uint64_t);
 }
 
-/* New in glibc 2.34. */
-#if !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 34)
+/* The headers that the recorder is compiled with, of whichever library: what they do not declare, and exports.map has. */
+#ifdef __GLIBC__
+#define LIBC_DECLARES(major, minor) __GLIBC_PREREQ(major, minor)
+typedef __rlimit_resource_t libc_limited;
+#else
+#define LIBC_DECLARES(major, minor) 0
+typedef int libc_limited;
+/* Macros there. */
+#undef mmap64
+#undef setrlimit64
+#undef prlimit64
+#undef rlimit64
+#define rlimit64 rlimit
+void *mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int setrlimit64(int resource, const struct rlimit *limit);
+int prlimit64(pid_t pid, int resource, const struct rlimit *limit, struct rlimit *old);
+void *pvalloc(size_t size);
+#endif
+
+#if !LIBC_DECLARES(2, 34)
 int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags);
 #endif
 
 /* New in C23. */
-#if !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 43)
+#if !LIBC_DECLARES(2, 43)
 void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t alignment, size_t size);
 #endif

@@ -253,6 +253,51 @@ def test_a_program_is_linked_with_the_recorder_as_the_page_says(build, scratch, 
             assert [(site["calls"], site["total_bytes"]) for site in sites] == [(1, 5)]
 
 
+TAGGED = """
+#include <heapgauge/heapgauge.h>
+#include <string.h>
+int main(void)
+{
+	HG_SCOPE("load");
+	return strdup("kept") == 0;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("musl-gcc"), reason="musl-gcc is not here")
+def test_the_apkbuild_packs_a_recorder_built_with_musl(scratch, clean_env, report_json):
+    """As abuild calls it; the compiler is Debian's, with the kernel's headers of the host."""
+    (scratch / "src").mkdir()
+    (version,) = re.findall(r"^pkgver=(.*)", (ROOT / "cmake/package/APKBUILD").read_text(), re.M)
+    (scratch / "src" / f"heapgauge-{version}").symlink_to(ROOT)
+    env = clean_env | {"CC": "musl-gcc", "CFLAGS": "-Os -Werror -idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu"}
+    env |= {"srcdir": str(scratch / "src"), "pkgdir": str(scratch / "pkg")}
+    argv = ["sh", "-euc", '. "$1"; build; package', "-", ROOT / "cmake/package/APKBUILD"]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    needed = subprocess.run(["readelf", "-d", scratch / "pkg/usr/lib/heapgauge/libheapgauge.so"], capture_output=True, text=True).stdout
+    assert re.findall(r"NEEDED.*\[(.*)\]", needed) == ["libc.so"]
+    assert not (scratch / "pkg/usr/bin").exists() and not list((scratch / "pkg").rglob("*profile.pc"))
+
+    def ask(*argv):
+        env = clean_env | {"PKG_CONFIG_PATH": str(scratch / "pkg/usr/lib/pkgconfig")}
+        return subprocess.run(["pkg-config", *argv, "heapgauge"], env=env, capture_output=True, text=True, check=True).stdout.split()
+
+    (scratch / "tagged.c").write_text(TAGGED)
+    for name, flags, more in (
+        ("preloaded", [], {"LD_PRELOAD": ask("--variable=recorder")[0]}),
+        ("linked", ask("--variable=linked_in"), {}),
+    ):
+        program = scratch / name
+        subprocess.run(["musl-gcc", scratch / "tagged.c", "-o", program, *ask("--cflags"), *flags], check=True, timeout=WAIT_SECONDS)
+        with folder_on_tmpfs() as folder:
+            subprocess.run([program], env=clean_env | more | {"HEAPGAUGE_DIR": str(folder), "HEAPGAUGE_KEEP": "1"}, check=True)
+            (live,) = folder.glob("*.live")
+            (tag,) = [row for row in report_json(live, "tags")["tags"] if row["tag"] == "load"]
+            assert (tag["self_calls"], tag["self_total_bytes"]) == (1, 5)
+            assert report_json(live)["processes"][0]["allocator"] == "musl"
+
+
 @pytest.mark.skipif(not LONG, reason="a whole Debian: HEAPGAUGE_LONG=1")
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("debootstrap"), reason="needs root and debootstrap")
 def test_a_clean_debian_12(packages, tmp_path):
