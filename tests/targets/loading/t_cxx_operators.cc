@@ -127,7 +127,8 @@ int main()
 		for (int i = 0; i < 120; i++) {
 			size_t n = static_cast<size_t>(i * 53 % 5000);
 			void *p = take[form](n);
-			CHECK(reinterpret_cast<uintptr_t>(p) % (n == 0 && form < 4 ? 8 : alignment) == 0); // jemalloc 5.2
+			uintptr_t least = n == 0 && form < 4 ? 8 : alignment; // jemalloc 5.2
+			CHECK(reinterpret_cast<uintptr_t>(p) % least == 0);
 			memset(p, 1, n);
 			if (i % 4 == 3)
 				continue;
