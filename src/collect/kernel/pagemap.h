@@ -14,11 +14,11 @@
 /* -1 with errno set. */
 int pagemap_open(pid_t pid);
 
-/* Finds the first run of existing pages in [from, end), both multiples of the page size. False: there is none, or it cannot be
+/* Finds the first run of existing pages in [from, end), both multiples of LIVE_PAGE. False: there is none, or it cannot be
  * read. */
 bool pagemap_next(int fd, uint64_t from, uint64_t end, uint64_t *ret_at, uint64_t *ret_bytes);
 
-/* Sets a bit for each page of [from, end) that is in memory; `bits` must be large enough and zero. Bits of pages that cannot be
+/* Sets a bit for each LIVE_PAGE of [from, end) that is in memory; `bits` must be large enough and zero. Bits of pages that cannot be
  * queried stay clear. */
 void pagemap_bits(int fd, uint64_t from, uint64_t end, uint64_t *bits);
 
