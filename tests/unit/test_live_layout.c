@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
+#include "base/compiler.h"
 #include "format/live/live.h"
+#include "format/live/live_view.h"
 
 static struct live_header *new_header(uint64_t total_bytes)
 {
@@ -84,6 +86,26 @@ static void expect_refusal(struct live_header *header, uint64_t mapped, const ch
 	free(header);
 }
 
+/* A profile may be read on another architecture than that of its process, where addresses have more or fewer bits. */
+static void the_top_of_the_block_map_ends_with_the_header(void **state)
+{
+	static const size_t entries[] = { 1 << 15, 1 << 16 };
+	const uint64_t total = 64ull << 20, more = sizeof(uint32_t) << 16;
+	struct live_view view;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
+		struct live_header *h = new_header(total);
+
+		h->header_bytes = LIVE_FRONT_BYTES + entries[i] * sizeof *h->top;
+		for (int j = 0; j < LIVE_REGIONS; j++)
+			h->region[j].at += more;
+		assert_null(live_view_init(&view, h, total + more));
+		assert_int_equal(view.top_entries, entries[i]);
+		free(h);
+	}
+}
+
 static void a_wrong_head_is_refused_with_a_reason(void **state)
 {
 	const uint64_t total = 64ull << 20;
@@ -91,7 +113,9 @@ static void a_wrong_head_is_refused_with_a_reason(void **state)
 
 	(void)state;
 	h = new_header(total);
-	expect_refusal(h, sizeof *h - 1, "too small");
+	expect_refusal(h, LIVE_FRONT_BYTES - 1, "too small");
+	h = new_header(total);
+	expect_refusal(h, sizeof *h - 1, "size of its header");
 	h = new_header(total);
 	h->magic[0] ^= 1;
 	expect_refusal(h, total, "not a live profile");
@@ -208,6 +232,7 @@ int main(void)
 		cmocka_unit_test(every_total_gives_regions_that_pass_the_check),
 		cmocka_unit_test(the_default_has_room_for_what_the_design_names),
 		cmocka_unit_test(a_total_that_is_too_small_is_refused),
+		cmocka_unit_test(the_top_of_the_block_map_ends_with_the_header),
 		cmocka_unit_test(a_wrong_head_is_refused_with_a_reason),
 		cmocka_unit_test(a_later_minor_version_is_accepted),
 		cmocka_unit_test(a_birth_is_exact_for_69_years),

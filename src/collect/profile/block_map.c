@@ -145,9 +145,10 @@ static bool add_windows(struct block_map *map, const struct live_area *area, uin
 
 static bool read_areas(struct block_map *map)
 {
-	const size_t top_bytes = LIVE_TOP_ENTRIES * sizeof(uint32_t);
+	const size_t entries = live_top_entries(map->reader.head->header_bytes);
+	const size_t top_bytes = entries * sizeof(uint32_t);
 	uint64_t area_count = used(map, LIVE_AREAS);
-	AUTO_FREE uint32_t *top = malloc(top_bytes);
+	AUTO_FREE uint32_t *top = malloc(top_bytes + 1);
 	AUTO_FREE struct live_area *area = malloc(sizeof *area);
 	AUTO_FREE struct live_large *leaf = malloc(LARGE_BYTES);
 	AUTO_FREE uint8_t *seen_leaf = calloc(used(map, LIVE_LEAVES) + 1, 1);
@@ -156,7 +157,7 @@ static bool read_areas(struct block_map *map)
 	if (!top || !area || !leaf || !seen_leaf || !seen_area ||
 	    !read_data(map, offsetof(struct live_header, top), top, top_bytes))
 		return false;
-	for (size_t i = 0; i < LIVE_TOP_ENTRIES; i++) {
+	for (size_t i = 0; i < entries; i++) {
 		if (top[i] == 0 || top[i] > area_count || seen_area[top[i] - 1])
 			continue;
 		seen_area[top[i] - 1] = 1;

@@ -58,12 +58,20 @@ enum live_region {
 	LIVE_REGIONS,
 };
 
+/* Of a process' addresses. A reader derives the length of `top` from the header: it may be of another architecture. */
+#ifdef __aarch64__
+enum { LIVE_ADDRESS_BITS = 48 };
+#else
+enum { LIVE_ADDRESS_BITS = 47 };
+#endif
+
 enum {
 	LIVE_POOL_UNIT = 64,
 	LIVE_LEAF_UNIT = 256 * 1024,
 	LIVE_ERA_UNIT = LIVE_LEAF_UNIT / 4,
 	LIVE_AREA_SHIFT = 32, /* one area is 4 GiB of the target's address space */
-	LIVE_TOP_ENTRIES = 1 << (47 - LIVE_AREA_SHIFT),
+	LIVE_TOP_ENTRIES = 1 << (LIVE_ADDRESS_BITS - LIVE_AREA_SHIFT),
+	LIVE_TOP_ENTRIES_MAX = 1 << (48 - LIVE_AREA_SHIFT),
 	LIVE_SMALL_SHIFT = 20,	 /* one small leaf covers 1 MiB */
 	LIVE_LARGE_SHIFT = 27,	 /* one large leaf covers 128 MiB */
 	LIVE_SMALL_LIMIT = 4096, /* smaller requests are in small leaves, others in large leaves */

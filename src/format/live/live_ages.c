@@ -296,9 +296,10 @@ int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 	if (!walk.no_memory && walk.granule_shift >= 3 && walk.granule_shift <= 12) {
 		match_rows(&walk, rows);
 		walk_sampled(&walk);
-		for (size_t i = 0; i < LIVE_TOP_ENTRIES && walk.left; i++)
-			walk_area(&walk,
-				  __atomic_load_n(&walk.view.header->top[i], __ATOMIC_ACQUIRE));
+		const uint32_t *top = walk.view.header->top;
+
+		for (size_t i = 0; i < walk.view.top_entries && walk.left; i++)
+			walk_area(&walk, __atomic_load_n(&top[i], __ATOMIC_ACQUIRE));
 	}
 	if (!walk.no_memory)
 		take_rows(&walk, rows);

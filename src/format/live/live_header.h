@@ -101,6 +101,13 @@ struct live_header {
 };
 /* Without `top`, which is nine tenths of the header. */
 #define LIVE_FRONT_BYTES offsetof(struct live_header, top)
+/* The number of entries of `top`, given the size of a header that was made here or elsewhere. */
+static inline size_t live_top_entries(uint64_t header_bytes)
+{
+	uint64_t entries = (header_bytes - LIVE_FRONT_BYTES) / sizeof(uint32_t);
+
+	return entries < LIVE_TOP_ENTRIES_MAX ? entries : LIVE_TOP_ENTRIES_MAX;
+}
 _Static_assert(sizeof(struct live_header) % LIVE_PAGE == 0, "regions begin on a page");
 _Static_assert(offsetof(struct live_header, start) <= LIVE_PAGE, "one page for a short process");
 

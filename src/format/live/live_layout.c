@@ -126,7 +126,7 @@ const char *live_header_check(const struct live_header *header, uint64_t mapped_
 {
 	uint32_t header_bytes;
 
-	if (mapped_bytes < sizeof *header)
+	if (mapped_bytes < LIVE_FRONT_BYTES)
 		return "too small for a live profile";
 	if (__builtin_memcmp(header->magic, LIVE_MAGIC, sizeof header->magic) != 0)
 		return "not a live profile";
@@ -136,7 +136,7 @@ const char *live_header_check(const struct live_header *header, uint64_t mapped_
 		return "uses a feature that this version of heapgauge does not know";
 	/* A later minor version may extend the header. */
 	header_bytes = header->header_bytes;
-	if (header_bytes < sizeof *header || header_bytes % LIVE_PAGE != 0 ||
+	if (header_bytes < LIVE_FRONT_BYTES || header_bytes % LIVE_PAGE != 0 ||
 	    header_bytes > mapped_bytes)
 		return "the size of its header is wrong";
 	if (header->total_bytes > mapped_bytes)

@@ -15,13 +15,17 @@
 const char *live_view_init(struct live_view *view, const void *memory, uint64_t mapped_bytes)
 {
 	const char *reason = live_header_check(memory, mapped_bytes);
+	uint64_t header_bytes;
 
 	if (reason)
 		return reason;
 	view->header = memory;
 	/* The target may have changed them meanwhile: only the copy is used. */
 	__builtin_memcpy(view->region, view->header->region, sizeof view->region);
-	return live_regions_check(view->region, sizeof *view->header, mapped_bytes);
+	header_bytes = __atomic_load_n(&view->header->header_bytes, __ATOMIC_RELAXED);
+	header_bytes = MIN(MAX(header_bytes, LIVE_FRONT_BYTES), mapped_bytes);
+	view->top_entries = live_top_entries(header_bytes);
+	return live_regions_check(view->region, header_bytes, mapped_bytes);
 }
 
 size_t live_view_used(const struct live_view *view, enum live_region region)

@@ -20,6 +20,7 @@
 struct live_view {
 	const struct live_header *header;
 	struct live_span region[LIVE_REGIONS]; /* checked copies */
+	size_t top_entries;		       /* of the header's `top`, which are mapped */
 };
 
 /* Returns NULL, or why this is not a live profile. */
