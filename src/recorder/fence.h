@@ -26,11 +26,10 @@
 #include "base/compiler.h"
 
 #ifdef HEAPGAUGE_VERIFY
-#ifdef HEAPGAUGE_VERIFY_BY_LIBGCC
-#include <unwind.h>
-#else
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
+#ifdef HEAPGAUGE_VERIFY_BY_STEPS
+#include <unwind.h>
 #endif
 #endif
 

@@ -2,7 +2,7 @@
 /* See verify.h. The result goes to the file named by HEAPGAUGE_VERIFY_LOG, one line per process at its end:
  *   VERIFY pid=P checked=N same=N cut=N stopped=N further=N remembered=N wrong=N
  * (further: the other unwinder ended early, ours goes on; remembered: stack cache hits) and the first wrong stacks in full. All counters are
- * atomic; only tests load this. */
+ * atomic; only tests load this. HEAPGAUGE_VERIFY_BY_LIBGCC: where stacks are compared frame by frame, with libgcc's unwinder instead. */
 #include "recorder/checks/verify.h"
 
 #include "recorder/unwind/modules.h"
@@ -11,6 +11,7 @@
 enum {
 	FRAMES_MAX = 2048,
 	SHOWN_MAX = 20,
+	CACHED_RULES = 1 << 15,
 	LINE = 128,
 };
 
@@ -118,7 +119,7 @@ static void show(uint32_t mark, int our_count, int first, int count)
 		show_frame("  theirs ", (uint64_t)(i - first), (uintptr_t)theirs[i]);
 }
 
-#ifdef HEAPGAUGE_VERIFY_BY_LIBGCC
+#ifdef HEAPGAUGE_VERIFY_BY_STEPS
 static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *ret_count)
 {
 	int *count = ret_count;
@@ -130,10 +131,39 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *ret
 	return _URC_NO_REASON;
 }
 
+/* It caches 128 rules unless told otherwise, and looks for others at each step. */
+__attribute__((constructor)) static void enlarge_cache(void)
+{
+	unw_set_cache_size(unw_local_addr_space, CACHED_RULES, 0);
+}
+
+static int backtrace_of_libunwind(void)
+{
+	static __thread unw_context_t context;
+	static __thread unw_cursor_t cursor;
+	unw_save_loc_t saved;
+	unw_word_t pc;
+	int count = 0, stepped = -1;
+
+	unw_getcontext(&context);
+	if (unw_init_local(&cursor, &context) < 0)
+		return 0;
+	while (count < FRAMES_MAX && (stepped = unw_step(&cursor)) > 0 &&
+	       unw_get_reg(&cursor, UNW_REG_IP, &pc) == 0 && pc != 0)
+		theirs[count++] = (void *)pc;
+	/* It ends at the frame whose x29 is 0, as of the outermost function, and leaves that out. Where its address was saved is known. */
+	if (stepped == 0 && count < FRAMES_MAX &&
+	    unw_get_save_loc(&cursor, UNW_AARCH64_X30, &saved) == 0 && saved.type == UNW_SLT_MEMORY)
+		theirs[count++] = (void *)arch_strip(*(const uintptr_t *)saved.u.addr);
+	return count;
+}
+
 static int backtrace_of_other(void)
 {
 	int count = 0;
 
+	if (variable("HEAPGAUGE_VERIFY_BY_LIBGCC=") == NULL)
+		return backtrace_of_libunwind();
 	_Unwind_Backtrace(take_frame, &count);
 	return count;
 }
