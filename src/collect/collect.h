@@ -49,14 +49,17 @@ typedef void collect_print(void *context, bool problem, const char *sentence);
 
 #define COLLECT_WAIT_ALL UINT64_MAX
 
-/* collect_attach uses only pid, sets_mode, output, version, mode, interval, the members about triggers, say, progress and
+struct collect_result;
+
+/* collect_attach uses only pid, sets_mode, output, version, mode, interval, duration_ns, the members about triggers, say, progress and
  * context. */
 struct collect_options {
 	char *const *argv; /* the program and its arguments, NULL-terminated; argv[0] is not NULL */
 	pid_t pid;	   /* of the process to attach to; 0 = launch a program */
 	bool sets_mode;	   /* set `mode` while attached; done for a dormant process in any case */
-	const char *
-		output; /* NULL = heapgauge.PROGRAM.PID.hg, for a rank heapgauge.PROGRAM.rankN.PID.hg */
+	/* A path, pattern or folder: run/output_path.h. NULL = heapgauge.PROGRAM.PID.hg, for a rank
+	 * heapgauge.PROGRAM.rankN.PID.hg */
+	const char *output;
 	const char *recorder; /* path of libheapgauge.so, from recorder_find */
 	const char *version;  /* of heapgauge */
 	char *own_code;	      /* the rule for own code; NULL = by the program's path */
@@ -78,6 +81,7 @@ struct collect_options {
 		wraps; /* functions to record as pools: format/wraps.h, at most WRAPS_TEXT_MAX bytes; NULL = none */
 	struct live_hooks hooks;  /* of an allocator inside the program; zeroed = none */
 	struct triggers triggers; /* owned by the caller: when to take snapshots or to write */
+	uint64_t duration_ns;	  /* recording stops after this time; 0 = at the end */
 	unsigned write_limit;	  /* maximum number of recordings that they write */
 	collect_print *say;	  /* NULL = no reports */
 	const char *
@@ -88,6 +92,9 @@ struct collect_options {
 		wait_ns; /* timeout for descendants after the program's end; COLLECT_WAIT_ALL = none */
 	/* Called once, when the program has ended and heapgauge waits for these processes; NULL = never. */
 	void (*lives_on)(void *context, pid_t program, const struct collect_survivors *who);
+	/* Called when the recording has been written because of duration_ns, while the program runs on: collect_run then waits
+	 * for its end. NULL = never. */
+	void (*stopped)(void *context, struct collect_result *result);
 	void *context;
 	bool wants_recording; /* also in the result, unless it is large */
 };
@@ -96,7 +103,7 @@ struct collect_options {
 enum collect_end {
 	COLLECT_EXITED,	   /* number is its status */
 	COLLECT_SIGNALLED, /* number is the signal */
-	COLLECT_LEFT, /* still alive: stopped by a signal, the second if launched; number is it */
+	COLLECT_LEFT, /* still alive: stopped by a signal, the second if launched; number is it, or 0 after duration_ns */
 	COLLECT_NOT_STARTED, /* number is the exit status of a shell: 126 or 127; error has the reason */
 };
 

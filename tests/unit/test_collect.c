@@ -556,9 +556,9 @@ static void a_folder_that_cannot_be_written_is_said_before_the_program_runs(void
 	assert_int_equal(result.end, COLLECT_NOT_STARTED);
 	assert_int_equal(result.number, 125);
 	assert_non_null(strstr(error.message, "/proc/nowhere"));
-	options.output = folder;
+	options.output = "/proc/nowhere/";
 	assert_int_equal(collect_run(&options, &result, &error), -1);
-	assert_non_null(strstr(error.message, "it is a folder"));
+	assert_non_null(strstr(error.message, "to the folder /proc/nowhere"));
 }
 
 int main(int argc, char **argv)

@@ -22,8 +22,10 @@
 #include "cli/options/settings.h"
 #include "cli/summary.h"
 #include "cli/options/wrap_option.h"
+#include "cli/record_messages.h"
 #include "collect/collect.h"
 #include "collect/binaries/preflight.h"
+#include "collect/run/output_path.h"
 #include "format/live/live.h"
 #include "util/cleanup.h"
 #include "util/terminal.h"
@@ -35,6 +37,7 @@ enum {
 	OPT_PRESET,
 	OPT_CHILDREN,
 	OPT_WAIT,
+	OPT_DURATION,
 	OPT_RANKS,
 	OPT_MODE,
 	OPT_INTERVAL,
@@ -91,7 +94,9 @@ static const struct python_word {
 static const char *const start_names[] = { "now", "dormant", NULL };
 
 static const struct option_row rows[] = {
-	[OPT_OUTPUT] = { "output", 'o', "FILE", "write the recording to FILE",
+	[OPT_OUTPUT] = { "output", 'o', "FILE",
+			 "write the recording to FILE, in which these are replaced: " OUTPUT_LETTERS
+			 "; or to the default name in a folder",
 			 .fallback =
 				 "heapgauge.PROGRAM.PID.hg, or heapgauge.PROGRAM.rankN.PID.hg for a rank",
 			 .scope = OPTION_NOT_IN_FOLDER },
@@ -105,6 +110,9 @@ static const struct option_row rows[] = {
 		       "after the program has ended, keep recording its descendants for TIME, or until they have ended if "
 		       "TIME is 'all'",
 		       .fallback = "end with the program" },
+	[OPT_DURATION] = { "duration", 0, "TIME",
+			   "stop recording after TIME and write the recording; the program runs on",
+			   .fallback = "until it ends" },
 	[OPT_RANKS] = { "ranks", 0, "LIST",
 			"in a parallel job (MPI, SLURM) record only these ranks, e.g. 0,3-5",
 			.fallback = "all" },
@@ -163,15 +171,9 @@ static const struct option_row rows[] = {
 		      .scope = OPTION_TYPED_ONLY },
 };
 
-/* The progress line: redrawn in place, erased at the end. */
-struct progress_line {
-	bool shown, quiet;
-	uint64_t wait_ns;
-};
-
 struct arguments {
+	struct progress_line line; /* first: it is the context of the collector's messages */
 	struct collect_options collect;
-	struct progress_line line;
 	bool quiet;
 	uint64_t given,
 		typed; /* bits of the options given anywhere, and of those on the command line */
@@ -182,99 +184,9 @@ struct arguments {
 	bool checks;
 	bool python_malloc;
 	struct wrap_option wraps;
+	bool reported; /* before the program's end, because of --duration */
+	int checked;   /* exit status of --check */
 };
-
-static void draw(void *context, const struct collect_progress *progress)
-{
-	struct progress_line *line = context;
-	unsigned columns = terminal_of(STDERR_FILENO).columns;
-	char text[256];
-	int length;
-
-	length = snprintf(text, sizeof text, "  %s   live %s   peak %s   %s allocs/s   RSS %s",
-			  units_duration(progress->elapsed_ns).text,
-			  units_bytes(progress->live_bytes).text,
-			  units_bytes(progress->peak_bytes).text,
-			  units_count_short(progress->calls_per_second).text,
-			  units_bytes(progress->rss_bytes).text);
-	if (progress->processes > 1 && length > 0 && (size_t)length < sizeof text)
-		snprintf(text + length, sizeof text - (size_t)length, "   %llu processes%s",
-			 (unsigned long long)progress->processes,
-			 progress->first_ended ? " still running" : "");
-	else if (progress->first_ended && length > 0 && (size_t)length < sizeof text)
-		snprintf(text + length, sizeof text - (size_t)length,
-			 "   a descendant is still running");
-	/* A line that wraps cannot be erased. */
-	fprintf(stderr, "\r%.*s\033[K", columns > 1 ? (int)columns - 1 : 0, text);
-	fflush(stderr);
-	line->shown = true;
-}
-
-static void erase(const struct progress_line *line)
-{
-	if (line->shown) {
-		fputs("\r\033[K", stderr);
-		fflush(stderr);
-	}
-}
-
-/* "2 descendants are still running: gpg-agent (4711), dirmngr (4713)" */
-static void put_survivors(const struct collect_survivors *who, const char *one, const char *many)
-{
-	enum { SHOWN = 8 };
-
-	fprintf(stderr, "%zu %s still running: ", who->count, who->count == 1 ? one : many);
-	for (size_t i = 0; i < who->count && i < SHOWN; i++)
-		fprintf(stderr, "%s%s (%d)", i > 0 ? ", " : "", who->at[i].name,
-			(int)who->at[i].pid);
-	if (who->count > SHOWN)
-		fprintf(stderr, " and %zu more", who->count - SHOWN);
-}
-
-/* Printed once, with or without a terminal: otherwise the user does not know why we still wait. */
-static void print_lives_on(void *context, pid_t program, const struct collect_survivors *who)
-{
-	const struct progress_line *line = context;
-
-	erase(line);
-	fprintf(stderr, "heapgauge: pid %d has ended, ", (int)program);
-	put_survivors(who, "descendant is", "descendants are");
-	fprintf(stderr, ".\n  Recording continues until %s",
-		who->count == 1 ? "it ends" : "they end");
-	if (line->wait_ns != COLLECT_WAIT_ALL)
-		fprintf(stderr, ", for at most %s", units_duration(line->wait_ns).text);
-	fputs("; press Ctrl-C twice to stop.\n", stderr);
-}
-
-/* Names the processes that are no longer recorded. */
-static void print_let_go(const struct collect_result *result)
-{
-	const struct collect_survivors *who = &result->survivors;
-	bool one = who->count == 1;
-
-	if (who->count == 0)
-		return;
-	fputs("heapgauge: ", stderr);
-	if (result->end == COLLECT_LEFT)
-		put_survivors(who, "process is", "processes are");
-	else
-		put_survivors(who, "descendant is", "descendants are");
-	fprintf(stderr, ".\n  %s current state is in the recording; %s no longer recorded.%s\n",
-		one ? "Its" : "Their", one ? "it is" : "they are",
-		result->end == COLLECT_LEFT ? ""
-					    : " '--wait all' records until the last has ended.");
-}
-
-/* Problems are printed even with --quiet. */
-static void say(void *context, bool problem, const char *sentence)
-{
-	const struct progress_line *line = context;
-
-	if (line->quiet && !problem)
-		return;
-	erase(line);
-	cli_error("%s", sentence);
-}
 
 static int take_size(int option, const char *value, const char *example, uint64_t *ret,
 		     struct error *error)
@@ -291,6 +203,13 @@ static int take_wait(const char *value, uint64_t *ret, struct error *error)
 		*ret = COLLECT_WAIT_ALL;
 	else if (!units_parse_duration(value, ret))
 		return error_set(error, "--wait takes a time such as 10s, or all, not %s", value);
+	return 0;
+}
+
+static int take_duration(const char *value, uint64_t *ret, struct error *error)
+{
+	if (!units_parse_duration(value, ret) || *ret == 0)
+		return error_set(error, "--duration takes a time such as 30s, not %s", value);
 	return 0;
 }
 
@@ -330,13 +249,59 @@ static enum collect_children children_of(const char *name)
 	return (enum collect_children)i;
 }
 
+/* Options of the recorder: what it records of a process, and how. */
+static int take_recorder_option(struct arguments *arguments, int option, const char *value,
+				struct error *error)
+{
+	struct collect_options *collect = &arguments->collect;
+	uint64_t number = 0;
+	int status;
+
+	switch (option) {
+	case OPT_MODE:
+		collect->mode = mode_of(value);
+		return 0;
+	case OPT_INTERVAL:
+		return take_interval(value, &collect->interval, error);
+	case OPT_START:
+		collect->begins_dormant = strcmp(value, "dormant") == 0;
+		return 0;
+	case OPT_STACKS_FROM:
+		return take_size(option, value, "128", &collect->stack_least_bytes, error);
+	case OPT_STACKS_TO:
+		return take_size(option, value, "4KiB", &collect->stack_most_bytes, error);
+	case OPT_DEPTH:
+		status = take_number(option, value, LIVE_DEPTH_MAX, "1 to 1024 frames", &number,
+				     error);
+		collect->depth_limit = (uint32_t)number;
+		return status;
+	case OPT_BUDGET:
+		return record_take_budget(collect, value, error);
+	case OPT_WRAP:
+	case OPT_WRAP_PREFIX:
+		collect->wraps = arguments->wraps.text;
+		return wrap_option_add(&arguments->wraps, value, option == OPT_WRAP_PREFIX, error);
+	case OPT_PYTHON:
+		collect->python_domains = strcmp(value, "domains") == 0;
+		arguments->python_malloc = strcmp(value, "malloc") == 0;
+		return 0;
+	case OPT_OTEL_LABELS:
+		return record_take_otel_labels(collect, value, error);
+	case OPT_PYTHON_TASKS:
+		collect->python_tasks = true;
+		return 0;
+	default:
+		return error_set(error, "internal error: unhandled option");
+	}
+}
+
 /* options_next has already checked values against their choices. */
 static int take_option(struct arguments *arguments, int option, const char *value,
 		       struct error *error)
 {
 	struct collect_options *collect = &arguments->collect;
 	uint64_t number = 0;
-	int status = 0;
+	int status;
 
 	if (option >= 0)
 		arguments->given |= 1ull << option;
@@ -345,56 +310,26 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	switch (option) {
 	case OPT_OUTPUT:
 		collect->output = value;
-		break;
+		return output_path_check(value, error);
 	case OPT_QUIET:
 		arguments->quiet = true;
-		break;
+		return 0;
 	case OPT_PRESET:
 		arguments->preset = preset_find(value);
-		break;
+		return 0;
 	case OPT_CHILDREN:
 		collect->children = children_of(value);
-		break;
+		return 0;
 	case OPT_WAIT:
 		return take_wait(value, &collect->wait_ns, error);
+	case OPT_DURATION:
+		return take_duration(value, &collect->duration_ns, error);
 	case OPT_RANKS:
 		return ranks_parse(value, &collect->ranks, error);
-	case OPT_MODE:
-		collect->mode = mode_of(value);
-		break;
-	case OPT_INTERVAL:
-		return take_interval(value, &collect->interval, error);
-	case OPT_START:
-		collect->begins_dormant = strcmp(value, "dormant") == 0;
-		break;
-	case OPT_STACKS_FROM:
-		return take_size(option, value, "128", &collect->stack_least_bytes, error);
-	case OPT_STACKS_TO:
-		return take_size(option, value, "4KiB", &collect->stack_most_bytes, error);
 	case OPT_OWN:
 		return own_option_take(value, &collect->own_code, error);
-	case OPT_DEPTH:
-		status = take_number(option, value, LIVE_DEPTH_MAX, "1 to 1024 frames", &number,
-				     error);
-		collect->depth_limit = (uint32_t)number;
-		break;
-	case OPT_BUDGET:
-		return record_take_budget(collect, value, error);
 	case OPT_PID:
 		return options_pid("pid", value, &collect->pid, error);
-	case OPT_WRAP:
-	case OPT_WRAP_PREFIX:
-		collect->wraps = arguments->wraps.text;
-		return wrap_option_add(&arguments->wraps, value, option == OPT_WRAP_PREFIX, error);
-	case OPT_PYTHON:
-		collect->python_domains = strcmp(value, "domains") == 0;
-		arguments->python_malloc = strcmp(value, "malloc") == 0;
-		break;
-	case OPT_OTEL_LABELS:
-		return record_take_otel_labels(collect, value, error);
-	case OPT_PYTHON_TASKS:
-		collect->python_tasks = true;
-		break;
 	case OPT_CHECK:
 		arguments->checks = true;
 		return budgets_read(&arguments->budgets, value, error);
@@ -406,11 +341,10 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	case OPT_WRITE_LIMIT:
 		status = take_number(option, value, WRITE_LIMIT_MAX, "1 to 100000", &number, error);
 		collect->write_limit = (unsigned)number;
-		break;
+		return status;
 	default:
-		return error_set(error, "internal error: unhandled option");
+		return take_recorder_option(arguments, option, value, error);
 	}
-	return status;
 }
 
 static bool is_typed(const struct arguments *arguments, int option)
@@ -594,13 +528,14 @@ static void print_written_elsewhere(const struct collect_result *result)
 			  result->not_written);
 }
 
-static int report_result(struct arguments *arguments, struct collect_result *result)
+/* Prints what was recorded and checks it. */
+static void print_result(struct arguments *arguments, struct collect_result *result)
 {
 	struct error error = ERROR_INIT;
 
 	if (!result->recorded) {
 		cli_error("nothing was recorded: %s", result->reason);
-		return result->end == COLLECT_SIGNALLED ? end_like(result) : CLI_NOTHING_RECORDED;
+		return;
 	}
 	if (result->lost_processes > 0)
 		cli_error("%llu of the recorded processes could not be read completely",
@@ -610,13 +545,34 @@ static int report_result(struct arguments *arguments, struct collect_result *res
 		cli_error("%s", error.message);
 	if (result->not_written[0])
 		print_written_elsewhere(result);
-	if (!result->path)
+	if (result->path && arguments->checks)
+		arguments->checked = check_budgets(arguments, result->path);
+}
+
+/* Returns the exit status. */
+static int report_result(struct arguments *arguments, struct collect_result *result)
+{
+	if (!arguments->reported)
+		print_result(arguments, result);
+	if (!result->recorded || !result->path)
 		return result->end == COLLECT_SIGNALLED ? end_like(result) : CLI_NOTHING_RECORDED;
-	int checked = arguments->checks ? check_budgets(arguments, result->path) : 0;
 	int status = end_like(result);
 
 	/* The program's own failure takes precedence. */
-	return status ? status : checked;
+	return status ? status : arguments->checked;
+}
+
+/* The program runs on, for a long time perhaps: the report does not wait for its end. */
+static void report_stopped(void *context, struct collect_result *result)
+{
+	struct arguments *arguments = context;
+
+	progress_line_erase(&arguments->line);
+	if (!arguments->quiet)
+		record_print_let_go(result);
+	print_result(arguments, result);
+	recording_release(&result->recording);
+	arguments->reported = true;
 }
 
 /* Replaces us with the program, unrecorded: its rank is not selected, or recording is disabled. */
@@ -640,7 +596,7 @@ static int run_attached(struct arguments *arguments)
 
 	arguments->collect.sets_mode = is_typed(arguments, OPT_MODE);
 	status = collect_attach(&arguments->collect, &result, &error);
-	erase(arguments->collect.context);
+	progress_line_erase(&arguments->line);
 	if (status < 0) {
 		cli_error("%s", error.message);
 		return CLI_NOTHING_RECORDED;
@@ -672,16 +628,17 @@ static int run_started(struct arguments *arguments)
 	collect->recorder = recorder;
 	collect->self = "/proc/self/exe";
 	collect->wants_recording = !arguments->quiet;
+	collect->stopped = report_stopped;
 	if (!arguments->quiet)
-		collect->lives_on = print_lives_on;
+		collect->lives_on = progress_line_lives_on;
 	status = collect_run(collect, &result, &error);
-	erase(collect->context);
+	progress_line_erase(&arguments->line);
 	if (status < 0) {
 		cli_error("%s", error.message);
 		return result.end == COLLECT_NOT_STARTED ? result.number : CLI_NOTHING_RECORDED;
 	}
-	if (!arguments->quiet)
-		print_let_go(&result);
+	if (!arguments->quiet && !arguments->reported)
+		record_print_let_go(&result);
 	return report_result(arguments, &result);
 }
 
@@ -689,9 +646,9 @@ static int run(struct arguments *arguments)
 {
 	arguments->line = (struct progress_line){ .quiet = arguments->quiet,
 						  .wait_ns = arguments->collect.wait_ns };
-	arguments->collect.context = &arguments->line;
+	arguments->collect.context = arguments;
 	if (!arguments->quiet && terminal_of(STDERR_FILENO).redraws)
-		arguments->collect.progress = draw;
+		arguments->collect.progress = progress_line_draw;
 	if (arguments->collect.pid)
 		return run_attached(arguments);
 	if (live_is_disabled(getenv(LIVE_ENV_DISABLE))) {
@@ -712,7 +669,7 @@ static int run_record(int argc, char **argv)
 						    .mode = LIVE_MODE_EXACT,
 						    .interval = INTERVAL_DEFAULT,
 						    .write_limit = WRITE_LIMIT,
-						    .say = say,
+						    .say = progress_line_print,
 						    .version = HEAPGAUGE_VERSION } };
 	int status = parse(argc, argv, &arguments);
 
@@ -729,6 +686,8 @@ static const char *const examples[] = {
 	"the program runs normally; heapgauge exits with its status",
 	"heapgauge record -o run.hg --children none -- make -j4",
 	"only make itself, into run.hg",
+	"heapgauge record -o runs/%h.%e.%p.hg ./server",
+	"into runs/HOST.server.PID.hg; never replaces a file, as run.hg above would",
 	"mpirun -n 8 heapgauge record --ranks 0,3-5 ./solver",
 	"one recording for each of four ranks; the other four run without heapgauge",
 	"heapgauge record --on 'rss>80%' --every 1min ./server",
@@ -739,6 +698,8 @@ static const char *const examples[] = {
 	"record a test suite and fail if a test needs more memory than its budget",
 	"heapgauge record --preset python-domains python3 app.py",
 	"every block of a Python program: see --view pools",
+	"heapgauge record --duration 30s ./server",
+	"its first 30 seconds; the server runs on, and heapgauge ends when it does",
 	"heapgauge record --pid 4711",
 	"a process that records itself, until Ctrl-C",
 	"heapgauge record --pid 4711 --write-on 'pressure>20%' --every 1min",
@@ -763,7 +724,8 @@ const struct command command_record = {
 		"Recording ends when PROGRAM ends. Descendants that are still running, such as daemons, are listed "
 		"and recorded as they are at that moment; they continue unrecorded, as do the programs that they "
 		"start later. With --wait all recording continues until they have ended; press Ctrl-C twice to stop "
-		"it.\n\n"
+		"it. With --duration it stops at that time: the recording is written, and PROGRAM runs on "
+		"unrecorded, as do the programs that it starts later. heapgauge still exits when PROGRAM does.\n\n"
 		"In a parallel job the rank of a process is taken from PMIX_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or, "
 		"in a job step, SLURM_PROCID. 'mpirun heapgauge record ...' writes one recording per rank, and "
 		"'heapgauge merge' combines them; 'heapgauge record mpirun ...' writes one recording of all ranks on "

@@ -18,6 +18,7 @@
 #include "collect/collect.h"
 #include "collect/kernel/procfs.h"
 #include "collect/run/collector.h"
+#include "collect/run/output_path.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 
@@ -273,7 +274,7 @@ static const struct source attached = {
 
 /* ---- before the loop ---- */
 
-static int begin(struct collector *c, struct attached *a, struct error *error)
+static int begin(struct collector *c, struct attached *a, char **ret_path, struct error *error)
 {
 	/* Before anything is read: this is the memory to use, even if the process calls exec. */
 	a->memory_fd = open(procfs_path(a->options.pid, "mem").text, O_RDWR | O_CLOEXEC);
@@ -286,8 +287,13 @@ static int begin(struct collector *c, struct attached *a, struct error *error)
 	c->start_ns = a->target->started_ns;
 	if (collector_begin(c, error) < 0)
 		return -1;
-	if (!a->argv[0] || !vector_reserve(&c->targets, 1))
+	const char *exe = a->target->known.exe;
+
+	*ret_path = collector_path(c, exe ? exe : "process", a->target->pid);
+	if (!a->argv[0] || !*ret_path || !vector_reserve(&c->targets, 1))
 		return error_set(error, "out of memory");
+	if (output_path_check_writable(*ret_path, error) < 0)
+		return -1;
 	if (set_mode(a, error) < 0)
 		return -1;
 	if (collector_check_triggers(&a->options, &a->other.cgroups, a->options.pid, interval_of(a),
@@ -304,11 +310,10 @@ static int begin(struct collector *c, struct attached *a, struct error *error)
 
 static int run(struct collector *c, struct attached *a, struct error *error)
 {
-	if (begin(c, a, error) < 0)
-		return -1;
-	const char *exe = a->target->known.exe;
-	AUTO_FREE char *path = collector_path(c, exe ? exe : "process", a->target->pid);
+	AUTO_FREE char *path = NULL;
 
+	if (begin(c, a, &path, error) < 0)
+		return -1;
 	return collector_run(c, path, error);
 }
 

@@ -63,6 +63,7 @@ struct collector {
 	bool survivors_reported;
 	int left_signal; /* the signal that stopped heapgauge; 0 = none */
 	unsigned stop_signals;
+	bool timed_out; /* duration_ns has passed */
 	VECTOR(struct pending) pending;
 	VECTOR(struct target *) targets; /* alive, or ended and not yet passed to the encoder */
 	struct encoder *encoder;
@@ -105,6 +106,8 @@ char *collector_path(const struct collector *c, const char *program, pid_t pid);
 /* Runs the loop until the source is finished or the user stops it, then writes the recording to `path`; NULL if the path could
  * not be allocated. -1 with the error set: the recording cannot be written. */
 int collector_run(struct collector *c, const char *path, struct error *error);
+/* Waits for the end of the launched program, which is no longer recorded, or for a signal that stops heapgauge. */
+void collector_wait(struct collector *c);
 
 /* ---- connect.c: processes that connect ---- */
 

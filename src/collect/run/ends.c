@@ -36,7 +36,8 @@ void collector_reap(struct collector *c, uint64_t now_ns)
 		return;
 	c->child_ended = true;
 	c->child_ended_ns = now_ns;
-	encoder_keep_no_more(c->encoder);
+	if (c->encoder)
+		encoder_keep_no_more(c->encoder);
 	c->child_max_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
 	c->result->end = WIFSIGNALED(status) ? COLLECT_SIGNALLED : COLLECT_EXITED;
 	c->result->number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);

@@ -17,6 +17,7 @@
 #include "collect/collect.h"
 #include "collect/kernel/procfs.h"
 #include "collect/run/collector.h"
+#include "collect/run/output_path.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/files.h"
@@ -168,23 +169,6 @@ static const struct source launched = {
 
 /* ---- before and after ---- */
 
-/* Fail now, not after an hour of running. */
-static int check_output(const char *path, struct error *error)
-{
-	AUTO_FREE char *folder = path_folder(path);
-	struct stat st;
-
-	if (!folder)
-		return error_set(error, "out of memory");
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return error_set(error, "cannot write %s: it is a folder", path);
-	if (access(path, F_OK) == 0 && access(path, W_OK) < 0)
-		return error_errno(error, "cannot write %s", path);
-	if (access(path, F_OK) < 0 && access(folder, W_OK | X_OK) < 0)
-		return error_errno(error, "cannot write a recording to the folder %s", folder);
-	return 0;
-}
-
 static void explain(const struct collector *c, char *reason, size_t room)
 {
 	struct error unfit = ERROR_INIT;
@@ -295,7 +279,7 @@ static int run(struct collector *c, struct error *error)
 
 	if (!path)
 		return error_set(error, "out of memory");
-	if (check_output(path, error) < 0)
+	if (output_path_check_writable(path, error) < 0)
 		return -1;
 	if (o->self && stat(o->self, &c->self) < 0)
 		c->self.st_ino = 0;
@@ -314,6 +298,17 @@ static int run(struct collector *c, struct error *error)
 	return collector_run(c, path, error);
 }
 
+/* The recording is complete. We stay as the program's parent, since a shell or test driver waits for us instead of it. */
+static void wait_for_program(struct collector *c, bool written)
+{
+	c->result->end = COLLECT_LEFT;
+	c->result->number = 0;
+	encoder_free(TAKE(c->encoder));
+	if (written && c->options->stopped)
+		c->options->stopped(c->options->context, c->result);
+	collector_wait(c);
+}
+
 int collect_run(const struct collect_options *options, struct collect_result *ret,
 		struct error *error)
 {
@@ -322,12 +317,14 @@ int collect_run(const struct collect_options *options, struct collect_result *re
 
 	if (status == 0)
 		status = run(&c, error);
+	if (status == 0 && !ret->recorded)
+		explain(&c, ret->reason, sizeof ret->reason);
+	if (c.timed_out && !c.child_ended)
+		wait_for_program(&c, status == 0);
 	if (c.left_signal != 0 && !c.child_ended) {
 		ret->end = COLLECT_LEFT;
 		ret->number = c.left_signal;
 	}
-	if (status == 0 && !ret->recorded)
-		explain(&c, ret->reason, sizeof ret->reason);
 	collector_release(&c);
 	return status;
 }

@@ -21,6 +21,7 @@
 
 #include "base/checked.h"
 #include "collect/run/collector.h"
+#include "collect/run/output_path.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/files.h"
@@ -242,9 +243,10 @@ static bool is_idle(const struct collector *c)
 
 static void run_loop(struct collector *c)
 {
-	uint64_t next_ns = clock_monotonic_ns();
+	const uint64_t begin_ns = clock_monotonic_ns();
+	uint64_t next_ns = begin_ns;
 
-	while (c->left_signal == 0) {
+	while (c->left_signal == 0 && !c->timed_out) {
 		size_t count = fill_polls(c);
 		uint64_t now_ns = clock_monotonic_ns();
 		struct timespec timeout = { .tv_sec = 0,
@@ -263,6 +265,21 @@ static void run_loop(struct collector *c)
 		show_progress(c, now_ns);
 		if (c->source->end_iteration(c, now_ns))
 			break;
+		c->timed_out = c->options->duration_ns != 0 &&
+			       now_ns - begin_ns >= c->options->duration_ns;
+	}
+}
+
+void collector_wait(struct collector *c)
+{
+	struct pollfd signals = { .fd = c->signal_fd, .events = POLLIN };
+
+	for (;;) {
+		collector_reap(c, clock_monotonic_ns());
+		if (c->child_ended || c->left_signal != 0)
+			return;
+		(void)poll(&signals, 1, -1);
+		read_signals(c);
 	}
 }
 
@@ -270,15 +287,8 @@ static void run_loop(struct collector *c)
 
 char *collector_path(const struct collector *c, const char *program, pid_t pid)
 {
-	char *path = NULL, rank[32] = "";
-
-	if (c->options->output)
-		return strdup(c->options->output);
-	if (c->source->hands_over && rank_own() != RANK_NONE)
-		snprintf(rank, sizeof rank, "rank%d.", rank_own());
-	if (asprintf(&path, "heapgauge.%s.%s%d.hg", path_base(program), rank, (int)pid) < 0)
-		return NULL;
-	return path;
+	return output_path(c->options->output, program, pid,
+			   c->source->hands_over ? rank_own() : RANK_NONE);
 }
 
 int collector_init(struct collector *c, const struct source *source,

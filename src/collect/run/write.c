@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "collect/binaries/project_root.h"
 #include "collect/run/collector.h"
+#include "collect/run/output_path.h"
 #include "format/recording/recording.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"
@@ -111,10 +113,16 @@ int collector_write(struct collector *c, const char *path, struct error *error)
 
 	if (encode(c, &bytes, error) < 0)
 		return -1;
-	if (file_write_atomic(path, buffer_span(&bytes), FILE_MODE, &reason) == 0) {
-		result->path = strdup(path);
+	AUTO_FREE char *reserved =
+		output_path_is_given(c->options->output) ? NULL : output_path_reserve(path);
+
+	if (file_write_atomic(reserved ? reserved : path, buffer_span(&bytes), FILE_MODE,
+			      &reason) == 0) {
+		result->path = reserved ? TAKE(reserved) : strdup(path);
 		return result->path ? 0 : error_set(error, "out of memory");
 	}
+	if (reserved)
+		(void)unlink(reserved);
 	snprintf(result->not_written, sizeof result->not_written, "%s", reason.message);
 	result->path = write_elsewhere(path, buffer_span(&bytes));
 	if (!result->path && result->recording.process_count == 0)

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The name of a recording. In a pattern, a percent sign and a letter stand for what is known when the program starts; a folder
+ * stands for the default name inside it. Names that we make up may repeat: pids do, in containers at every start. Such a
+ * recording gets a number instead of replacing an older one.
+ *
+ * Pure functions, except for those that look at or create files. Any thread.
+ * Invariant: a name is reserved by creating its file with O_EXCL, so that two collectors never share one.
+ */
+#include "collect/run/output_path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "collect/kernel/ranks.h"
+#include "util/buffer.h"
+#include "util/cleanup.h"
+#include "util/files.h"
+
+enum { NUMBER_MAX = 10000, FILE_MODE = 0666 };
+
+int output_path_check(const char *pattern, struct error *error)
+{
+	for (const char *at = pattern; (at = strchr(at, '%')) != NULL; at += 2) {
+		if (at[1] == '\0')
+			return error_set(error, "%s ends in a single %%: write %%%%", pattern);
+		if (!strchr("phe%", at[1]))
+			return error_set(error, "%%%c in %s stands for nothing; there are %s",
+					 at[1], pattern, OUTPUT_LETTERS);
+	}
+	return 0;
+}
+
+static void put_letter(struct buffer *to, char letter, const char *program, pid_t pid)
+{
+	struct utsname name;
+
+	switch (letter) {
+	case 'p':
+		buffer_printf(to, "%d", (int)pid);
+		break;
+	case 'e':
+		buffer_text(to, path_base(program));
+		break;
+	case 'h':
+		buffer_text(to, uname(&name) == 0 ? name.nodename : "unknown");
+		break;
+	default:
+		buffer_char(to, '%');
+	}
+}
+
+static bool is_folder(const char *path)
+{
+	size_t length = strlen(path);
+	struct stat st;
+
+	return (length > 0 && path[length - 1] == '/') ||
+	       (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
+static void put_default(struct buffer *to, const char *program, pid_t pid, int rank)
+{
+	buffer_printf(to, "heapgauge.%s.", path_base(program));
+	if (rank != RANK_NONE)
+		buffer_printf(to, "rank%d.", rank);
+	buffer_printf(to, "%d.hg", (int)pid);
+}
+
+char *output_path(const char *pattern, const char *program, pid_t pid, int rank)
+{
+	AUTO(buffer_release) struct buffer path = BUFFER_INIT;
+
+	for (const char *at = pattern; at && *at; at++) {
+		if (*at != '%')
+			buffer_char(&path, *at);
+		else if (at[1] != '\0')
+			put_letter(&path, *++at, program, pid);
+	}
+	if (!pattern) {
+		put_default(&path, program, pid, rank);
+		return buffer_take_string(&path);
+	}
+	AUTO_FREE char *text = buffer_take_string(&path);
+
+	if (!text || !is_folder(text))
+		return TAKE(text);
+	buffer_printf(&path, "%s%s", text, text[strlen(text) - 1] == '/' ? "" : "/");
+	put_default(&path, program, pid, rank);
+	return buffer_take_string(&path);
+}
+
+int output_path_check_writable(const char *path, struct error *error)
+{
+	AUTO_FREE char *folder = path_folder(path);
+
+	if (!folder)
+		return error_set(error, "out of memory");
+	if (access(path, F_OK) == 0 && access(path, W_OK) < 0)
+		return error_errno(error, "cannot write %s", path);
+	if (access(path, F_OK) < 0 && access(folder, W_OK | X_OK) < 0)
+		return error_errno(error, "cannot write a recording to the folder %s", folder);
+	return 0;
+}
+
+bool output_path_is_given(const char *pattern)
+{
+	return pattern && !strchr(pattern, '%') && !is_folder(pattern);
+}
+
+char *output_path_reserve(const char *path)
+{
+	size_t length = strlen(path);
+	const char *suffix = length > 3 && strcmp(path + length - 3, ".hg") == 0 ? ".hg" : "";
+
+	length -= strlen(suffix);
+	for (unsigned i = 1; i <= NUMBER_MAX; i++) {
+		AUTO_FREE char *name = NULL;
+		char number[16] = "";
+
+		if (i > 1)
+			snprintf(number, sizeof number, "-%u", i);
+		if (asprintf(&name, "%.*s%s%s", (int)length, path, number, suffix) < 0) {
+			name = NULL;
+			return NULL;
+		}
+		AUTO_CLOSE int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
+
+		if (fd >= 0)
+			return TAKE(name);
+		if (errno != EEXIST)
+			return NULL;
+	}
+	return NULL;
+}
