@@ -6,6 +6,7 @@
 #ifndef COLLECT_COLLECT_H
 #define COLLECT_COLLECT_H
 
+#include <regex.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -72,6 +73,8 @@ struct collect_options {
 	uint64_t budget_bytes;	 /* 0 = the default of live_budget.h */
 	enum collect_children children;
 	struct ranks ranks;
+	const regex_t
+		*only_exe; /* record only processes whose executable's path matches; NULL = all */
 	enum live_mode mode;
 	bool begins_dormant; /* until the program, or another process, sets `mode` */
 	uint64_t interval;   /* sampling interval in bytes; 0 = the recorder's default */

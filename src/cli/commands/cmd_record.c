@@ -5,6 +5,7 @@
  * ourselves by the same signal, so that a shell or test driver sees what it would have seen.
  */
 #include <errno.h>
+#include <regex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ enum {
 	OPT_QUIET,
 	OPT_PRESET,
 	OPT_CHILDREN,
+	OPT_ONLY_EXE,
 	OPT_WAIT,
 	OPT_DURATION,
 	OPT_RANKS,
@@ -106,6 +108,9 @@ static const struct option_row rows[] = {
 			 .choices = WORDS_WITH_HELP(presets) },
 	[OPT_CHILDREN] = { "children", 0, "WHICH", "which descendants to record",
 			   .choices = WORDS(children_names), .fallback = "all" },
+	[OPT_ONLY_EXE] = { "only-exe", 0, "REGEX",
+			   "of the program and its descendants, record only those whose executable's path matches",
+			   .fallback = "all" },
 	[OPT_WAIT] = { "wait", 0, "TIME",
 		       "after the program has ended, keep recording its descendants for TIME, or until they have ended if "
 		       "TIME is 'all'",
@@ -184,8 +189,9 @@ struct arguments {
 	bool checks;
 	bool python_malloc;
 	struct wrap_option wraps;
-	bool reported; /* before the program's end, because of --duration */
-	int checked;   /* exit status of --check */
+	regex_t only_exe; /* valid if collect.only_exe is set */
+	bool reported;	  /* before the program's end, because of --duration */
+	int checked;	  /* exit status of --check */
 };
 
 static int take_size(int option, const char *value, const char *example, uint64_t *ret,
@@ -320,6 +326,8 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 	case OPT_CHILDREN:
 		collect->children = children_of(value);
 		return 0;
+	case OPT_ONLY_EXE:
+		return record_take_only_exe(&arguments->only_exe, collect, value, error);
 	case OPT_WAIT:
 		return take_wait(value, &collect->wait_ns, error);
 	case OPT_DURATION:
@@ -395,6 +403,7 @@ static int check_pid(const struct arguments *arguments, struct error *error)
 		{ OPT_PRESET, "its options except --mode are fixed when the process starts" },
 		{ OPT_CHILDREN,
 		  "descendants of a process that records itself do so too: record --pid each" },
+		{ OPT_ONLY_EXE, "one process is recorded, whatever its executable is" },
 		{ OPT_WAIT, "descendants of the process are not recorded" },
 		{ OPT_RANKS, "one process is recorded, whatever its rank is" },
 		{ OPT_START, "recording starts at once and lasts as long as this command" },
@@ -678,6 +687,8 @@ static int run_record(int argc, char **argv)
 	budgets_release(&arguments.budgets);
 	triggers_release(&arguments.collect.triggers);
 	free(arguments.collect.own_code);
+	if (arguments.collect.only_exe)
+		regfree(&arguments.only_exe);
 	return status;
 }
 
@@ -688,6 +699,8 @@ static const char *const examples[] = {
 	"only make itself, into run.hg",
 	"heapgauge record -o runs/%h.%e.%p.hg ./server",
 	"into runs/HOST.server.PID.hg; never replaces a file, as run.hg above would",
+	"heapgauge record --only-exe '/cc1plus$' -- make -j4",
+	"only the compiler proper: make, the shells and the linker are followed, but not recorded",
 	"mpirun -n 8 heapgauge record --ranks 0,3-5 ./solver",
 	"one recording for each of four ranks; the other four run without heapgauge",
 	"heapgauge record --on 'rss>80%' --every 1min ./server",

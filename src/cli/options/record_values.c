@@ -51,3 +51,22 @@ int record_take_otel_labels(struct collect_options *collect, const char *value, 
 	collect->otel_labels = value;
 	return 0;
 }
+
+int record_take_only_exe(regex_t *regex, struct collect_options *collect, const char *value,
+			 struct error *error)
+{
+	char why[120];
+
+	if (collect->only_exe)
+		regfree(regex);
+	collect->only_exe = NULL;
+	int status = regcomp(regex, value, REG_EXTENDED | REG_NOSUB);
+
+	if (status != 0) {
+		regerror(status, regex, why, sizeof why);
+		return error_set(error, "--only-exe takes a regular expression, not '%s': %s",
+				 value, why);
+	}
+	collect->only_exe = regex;
+	return 0;
+}

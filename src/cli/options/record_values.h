@@ -12,4 +12,8 @@ int record_take_budget(struct collect_options *collect, const char *value, struc
 /* --otel-labels: attribute keys, separated by commas. The value must outlive the options. */
 int record_take_otel_labels(struct collect_options *collect, const char *value,
 			    struct error *error);
+
+/* --only-exe: compiled into `regex`, which the caller frees if collect->only_exe is set. */
+int record_take_only_exe(regex_t *regex, struct collect_options *collect, const char *value,
+			 struct error *error);
 #endif

@@ -353,11 +353,16 @@ void live_profile_write_saved(struct live_profile *profile, uint64_t saved_read)
 	WRITE(profile, saved_read);
 }
 
-void live_profile_dismiss(struct live_profile *profile)
+void live_profile_make_dormant(struct live_profile *profile)
 {
 	profile->control.mode = LIVE_MODE_DORMANT;
+	WRITE(profile, mode);
+}
+
+void live_profile_dismiss(struct live_profile *profile)
+{
 	profile->control.follow_fork = profile->control.follow_exec = 0;
 	WRITE(profile, follow_exec);
 	WRITE(profile, follow_fork);
-	WRITE(profile, mode);
+	live_profile_make_dormant(profile);
 }

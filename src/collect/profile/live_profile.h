@@ -74,6 +74,8 @@ uint32_t live_profile_mode(const struct live_profile *profile);
 void live_profile_write_clock(struct live_profile *profile, uint64_t ms);
 void live_profile_write_budget(struct live_profile *profile, uint64_t bytes, uint64_t limit_bytes);
 void live_profile_write_saved(struct live_profile *profile, uint64_t saved_read);
+/* Makes the process dormant, but not the programs and children that it starts. */
+void live_profile_make_dormant(struct live_profile *profile);
 /* Excludes the process from the recording: it becomes dormant, and so do the programs and children that it starts. */
 void live_profile_dismiss(struct live_profile *profile);
 

@@ -93,6 +93,13 @@ static bool is_unwanted(struct collector *c, pid_t pid, const struct live_profil
 	return c->self.st_ino != 0 && pid != 0 && procfs_exe_is(pid, &c->self);
 }
 
+static bool exe_matches(const regex_t *regex, const struct target *target)
+{
+	const char *exe = target->known.exe;
+
+	return exe && regexec(regex, exe, 0, NULL, 0) == 0;
+}
+
 /* Takes over a profile. pid 0: the process has ended. The target takes ownership of pid_fd. */
 static void welcome(struct collector *c, struct live_profile *profile, pid_t pid, int pid_fd,
 		    uint64_t now_ns)
@@ -116,6 +123,10 @@ static void welcome(struct collector *c, struct live_profile *profile, pid_t pid
 		give_up(c, pid, MISSED_no_memory, &error);
 		target_free(target);
 		return;
+	}
+	if (c->options->only_exe && !exe_matches(c->options->only_exe, target)) {
+		live_profile_make_dormant(&target->profile);
+		target->left_out = true;
 	}
 	/* If ranks were selected, a process without a rank is the launcher. */
 	if (!ranks_have(&c->options->ranks, (int)target->known.rank - 1))

@@ -180,6 +180,11 @@ static void explain(const struct collector *c, char *reason, size_t room)
 		snprintf(reason, room,
 			 "no recorded process of %s had one of the ranks that --ranks names.",
 			 c->options->argv[0]);
+	else if (c->options->only_exe && c->welcomed > 0)
+		snprintf(reason, room,
+			 "none of the programs that %s started matches --only-exe, and neither "
+			 "does it.",
+			 c->options->argv[0]);
 	else if (c->welcomed > 0)
 		snprintf(reason, room, "%s started the recorder, which could not initialize.",
 			 c->options->argv[0]);
