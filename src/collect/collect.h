@@ -52,7 +52,7 @@ typedef void collect_print(void *context, bool problem, const char *sentence);
 
 struct collect_result;
 
-/* collect_attach uses only pid, sets_mode, output, version, mode, interval, duration_ns, the members about triggers, say, progress and
+/* collect_attach uses only pid, sets_mode, output, version, options, mode, interval, duration_ns, the members about triggers, say, progress and
  * context. */
 struct collect_options {
 	char *const *argv; /* the program and its arguments, NULL-terminated; argv[0] is not NULL */
@@ -63,6 +63,7 @@ struct collect_options {
 	const char *output;
 	const char *recorder; /* path of libheapgauge.so, from recorder_find */
 	const char *version;  /* of heapgauge */
+	const char *options;  /* how this was configured, for the recording; NULL = unknown */
 	char *own_code;	      /* the rule for own code; NULL = by the program's path */
 	uint32_t depth_limit; /* maximum number of frames; 1..LIVE_DEPTH_MAX */
 	bool python_domains;  /* record the allocators of Python as pools */

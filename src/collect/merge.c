@@ -68,6 +68,16 @@ static bool take(struct recording *merged, struct recording *from, uint64_t shif
 	return true;
 }
 
+static bool same_options(const struct recording *recordings, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!recordings[i].run.options ||
+		    strcmp(recordings[i].run.options, recordings[0].run.options) != 0)
+			return false;
+	}
+	return true;
+}
+
 static bool begin(struct recording *merged, const struct recording *recordings, size_t count,
 		  bool one_host)
 {
@@ -87,13 +97,14 @@ static bool begin(struct recording *merged, const struct recording *recordings, 
 		.kernel = strdup(one_host && first->kernel ? first->kernel : ""),
 		.version = strdup(first->version ? first->version : ""),
 		.own_code = strdup(first->own_code ? first->own_code : ""),
+		.options = strdup(same_options(recordings, count) ? first->options : ""),
 	};
 	merged->processes = calloc(processes + 1, sizeof *merged->processes);
 	for (size_t i = 1; i < count; i++)
 		merged->run.started_real_ns =
 			MIN(merged->run.started_real_ns, recordings[i].run.started_real_ns);
 	return merged->processes && merged->run.host && merged->run.kernel && merged->run.version &&
-	       merged->run.own_code;
+	       merged->run.own_code && merged->run.options;
 }
 
 int recordings_merge(struct recording *recordings, size_t count, struct recording *ret,

@@ -412,6 +412,7 @@ static int build(struct profile *profile)
 	profile->kernel = text_or_empty(run->kernel);
 	profile->version = text_or_empty(run->version);
 	profile->command = text_or_empty(run->command);
+	profile->options = text_or_empty(run->options);
 	profile->peak_bytes = run->peak_bytes;
 	profile->peak_at_ns = run->peak_at_ns;
 	profile->peak_bound_bytes = run->peak_bound_bytes;

@@ -210,6 +210,7 @@ struct profile {
 	struct arena arena;
 	uint64_t started_real_ns, duration_ns;
 	const char *host, *kernel, *version, *command;
+	const char *options; /* of `record`, as they would be typed; "" = none, or unknown */
 	struct own_rule own;
 	uint64_t peak_bytes, peak_at_ns, peak_bound_bytes; /* joint peak of all processes */
 	const struct profile_process *processes;	   /* ordered by start */

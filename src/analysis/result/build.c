@@ -110,6 +110,7 @@ static bool run_value(struct result *result, const struct profile *p, struct res
 		{ "host", value_text(p->host) },
 		{ "kernel", value_text(p->kernel) },
 		{ "version", value_text(p->version) },
+		{ "options", value_text(p->options) },
 		{ "started_real_ns", value_ns(p->started_real_ns) },
 		{ "duration_ns", value_ns(p->duration_ns) },
 		{ "peak_bound_bytes", value_bytes(p->peak_bound_bytes) },

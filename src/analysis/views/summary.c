@@ -252,6 +252,16 @@ static void describe_allocator(struct writer_state *s)
 	sentences_add(&s->sentences, "allocator", &w, NULL);
 }
 
+static void describe_options(struct writer_state *s, const struct profile *profile)
+{
+	struct words w = { 0 };
+
+	if (!profile->options[0])
+		return;
+	words_text(&w, profile->options);
+	sentences_add(&s->sentences, "options", &w, NULL);
+}
+
 static bool describe_all(struct result *result, struct locations *locations,
 			 const struct profile *profile, const struct profile_process *first,
 			 const struct query *query)
@@ -281,6 +291,7 @@ static bool describe_all(struct result *result, struct locations *locations,
 
 	coverage_describe(&s.sentences, first, &coverage);
 	describe_allocator(&s);
+	describe_options(&s, profile);
 	next_steps_describe(&s.sentences, profile, first, &s.findings, query);
 	findings_release(&s.findings);
 	return sentences_end(&s.sentences);

@@ -16,6 +16,7 @@
 #include "cli/budgets.h"
 #include "cli/commands.h"
 #include "cli/linked_in.h"
+#include "cli/options/effective.h"
 #include "cli/options/options.h"
 #include "cli/options/own_option.h"
 #include "cli/options/presets.h"
@@ -189,6 +190,7 @@ struct arguments {
 	bool checks;
 	bool python_malloc;
 	struct wrap_option wraps;
+	struct effective_options effective;
 	regex_t only_exe; /* valid if collect.only_exe is set */
 	bool reported;	  /* before the program's end, because of --duration */
 	int checked;	  /* exit status of --check */
@@ -255,6 +257,17 @@ static enum collect_children children_of(const char *name)
 	return (enum collect_children)i;
 }
 
+/* Those that say where and how to print do not describe the recording. */
+static void note_effective(struct arguments *arguments, int option, const char *value)
+{
+	bool repeats = option == OPT_BUDGET || option == OPT_EVERY || option == OPT_ON ||
+		       option == OPT_WRITE_ON || option == OPT_WRAP || option == OPT_WRAP_PREFIX;
+
+	if (option < 0 || option == OPT_OUTPUT || option == OPT_QUIET || option == OPT_PID)
+		return;
+	effective_options_take(&arguments->effective, &rows[option], option, value, repeats);
+}
+
 /* Options of the recorder: what it records of a process, and how. */
 static int take_recorder_option(struct arguments *arguments, int option, const char *value,
 				struct error *error)
@@ -311,6 +324,7 @@ static int take_option(struct arguments *arguments, int option, const char *valu
 
 	if (option >= 0)
 		arguments->given |= 1ull << option;
+	note_effective(arguments, option, value);
 	if (option >= 0 && !options_origin())
 		arguments->typed |= 1ull << option;
 	switch (option) {
@@ -682,8 +696,12 @@ static int run_record(int argc, char **argv)
 						    .version = HEAPGAUGE_VERSION } };
 	int status = parse(argc, argv, &arguments);
 
+	AUTO_FREE char *effective = effective_options_text(&arguments.effective);
+
+	arguments.collect.options = effective;
 	if (status < 0)
 		status = run(&arguments);
+	effective_options_release(&arguments.effective);
 	budgets_release(&arguments.budgets);
 	triggers_release(&arguments.collect.triggers);
 	free(arguments.collect.own_code);

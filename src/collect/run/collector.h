@@ -140,12 +140,12 @@ void survivors_let_go(struct collector *c);
 /* Waits for the encoder and writes the recording. */
 int collector_write(struct collector *collector, const char *path, struct error *error);
 /* Fills in the host (NULL: this machine's name), the version, and the command and the rule for own code, which `run` takes
- * over; NULL: out of memory. */
+ * over; NULL: out of memory. run->options stays if it is set. */
 int collector_fill_run(struct run_row *run, const char *host, const char *version, char *command,
 		       char *own_code, struct error *error);
 /* Encodes a recording of a single process, which may be alive; takes ownership of the target. */
 int collector_encode_one(struct target *target, uint64_t now_ns, const char *version,
-			 struct buffer *ret, struct error *error);
+			 const char *options, struct buffer *ret, struct error *error);
 
 /* ---- conditions.c ---- */
 

@@ -86,8 +86,8 @@ static void do_dump(void *context, const struct worker_job *job)
 	struct dumps *d = context;
 	AUTO(buffer_release) struct buffer bytes = BUFFER_INIT;
 
-	if (collector_encode_one(job->target, job->now_ns, d->options->version, &bytes,
-				 &d->problem) == 0)
+	if (collector_encode_one(job->target, job->now_ns, d->options->version, d->options->options,
+				 &bytes, &d->problem) == 0)
 		(void)put(d, buffer_span(&bytes), &d->problem);
 	__atomic_store_n(&d->state, WRITTEN, __ATOMIC_RELEASE);
 }

@@ -47,7 +47,10 @@ int collector_fill_run(struct run_row *run, const char *host, const char *versio
 	run->version = strdup(version);
 	run->command = command;
 	run->own_code = own_code;
-	if (!run->host || !run->kernel || !run->version || !run->command || !run->own_code)
+	if (!run->options)
+		run->options = strdup("");
+	if (!run->host || !run->kernel || !run->version || !run->command || !run->own_code ||
+	    !run->options)
 		return error_set(error, "out of memory");
 	return 0;
 }
@@ -68,7 +71,8 @@ static int encode(struct collector *c, struct buffer *ret, struct error *error)
 {
 	AUTO(run_row_release)
 	struct run_row run = { .started_real_ns = c->start_ns + encoder_real_offset(c->encoder),
-			       .duration_ns = c->end_ns - c->start_ns };
+			       .duration_ns = c->end_ns - c->start_ns,
+			       .options = strdup(c->options->options ? c->options->options : "") };
 	struct error reason = ERROR_INIT;
 	size_t lost;
 
@@ -131,11 +135,11 @@ int collector_write(struct collector *c, const char *path, struct error *error)
 }
 
 int collector_encode_one(struct target *target, uint64_t now_ns, const char *version,
-			 struct buffer *ret, struct error *error)
+			 const char *options, struct buffer *ret, struct error *error)
 {
 	AUTO_FREE char *command = strdup(target->known.command ? target->known.command : "");
 	char *argv[] = { command, NULL };
-	const struct collect_options as = { .argv = argv, .version = version };
+	const struct collect_options as = { .argv = argv, .version = version, .options = options };
 	struct collect_result result = { 0 };
 	struct collector c = {
 		.options = &as, .result = &result, .start_ns = target->started_ns, .end_ns = now_ns

@@ -33,6 +33,7 @@ void chunk_run_put(struct payload *out, const struct run_row *run)
 	for (size_t i = 0; i < run->missed_count; i++)
 		bytes_put_text(&out->bytes, run->missed[i].path);
 	bytes_put_text(&out->bytes, run->own_code);
+	bytes_put_text(&out->bytes, run->options);
 }
 
 /* Reads a table of one row into *ret. False: the cursor has failed. */
@@ -74,6 +75,8 @@ void chunk_run_get(struct source *in, struct run_row *run)
 	get_missed(in, run);
 	if (!in->cursor.failed && cursor_left(&in->cursor) > 0) /* since 1.8 */
 		run->own_code = source_text(in);
+	if (!in->cursor.failed && cursor_left(&in->cursor) > 0) /* since 1.9 */
+		run->options = source_text(in);
 }
 
 /* doc: chunk_process */

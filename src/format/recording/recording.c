@@ -25,7 +25,7 @@
 #define RECORDING_MAGIC "HGREC\r\n\x1a"
 enum {
 	RECORDING_MAJOR = 1,
-	RECORDING_MINOR = 8,
+	RECORDING_MINOR = 9,
 	PROCESSES_MAX = 1 << 20,
 };
 struct recording_head {
@@ -563,7 +563,8 @@ static void drop_nameless(struct decoder *decoder)
 
 static int fill_texts(struct run_row *run)
 {
-	char **texts[] = { &run->host, &run->kernel, &run->version, &run->command, &run->own_code };
+	char **texts[] = { &run->host,	  &run->kernel,	  &run->version,
+			   &run->command, &run->own_code, &run->options };
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		if (!*texts[i])

@@ -71,6 +71,7 @@ void run_row_release(struct run_row *run)
 	free(run->version);
 	free(run->command);
 	free(run->own_code);
+	free(run->options);
 	*run = (struct run_row){ 0 };
 }
 

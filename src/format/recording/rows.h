@@ -242,7 +242,9 @@ struct run_row {
 	uint64_t peak_bytes, peak_at_ns; /* combined peak of all processes */
 	uint64_t
 		peak_bound_bytes; /* the combined peak may be higher by up to this: the series has only some points in time; 0 = exact */
-	char *host, *kernel, *version, *command, *own_code; /* the last: model/frames/own_code.h */
+	char *host, *kernel, *version, *command;
+	char *own_code; /* the rule: model/frames/own_code.h */
+	char *options;	/* of `record`, as they would be typed; "" = none, or unknown */
 	struct missed_row *missed;
 	size_t missed_count;
 };

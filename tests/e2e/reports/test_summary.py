@@ -33,3 +33,21 @@ def test_a_reader_of_the_file_sees_what_the_summary_said(words, options, heapgau
     )
     assert read.returncode == 0, read.stderr
     assert said == read.stdout
+
+
+def test_the_options_in_effect_are_in_the_recording(record, report_json, heapgauge, scratch, clean_env):
+    (scratch / ".heapgauge.ini").write_text("[record]\nevery = 1s\n")
+    options = ("--on", "rss>80%", "--depth", "32", "--depth", "64")
+    run = record(["/bin/true"], *options, env={"HEAPGAUGE_MODE": "sample", "HEAPGAUGE_DEPTH": "16"}, cwd=scratch)
+    expected = "--mode sample --depth 64 --every 1s --on 'rss>80%'"
+    assert report_json(run.path)["run"]["options"] == expected
+    argv = [heapgauge, "report", run.path]
+    text = subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=True).stdout
+    assert f"  options    {expected}\n" in text
+    # A merged recording has them if they are the same in all.
+    other = record(["/bin/true"], "--depth", "7")
+    for paths, kept in (((run.path, run.path), expected), ((run.path, other.path), "")):
+        subprocess.run([heapgauge, "merge", *paths, "-o", scratch / "m.hg"], env=clean_env, check=True, capture_output=True)
+        assert report_json(scratch / "m.hg")["run"]["options"] == kept
+    (scratch / ".heapgauge.ini").unlink()
+    assert report_json(record(["/bin/true"]).path)["run"]["options"] == ""
