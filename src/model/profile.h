@@ -209,8 +209,7 @@ struct profile_process {
 struct profile {
 	struct arena arena;
 	uint64_t started_real_ns, duration_ns;
-	const char *host, *kernel, *version, *command;
-	const char *options; /* of `record`, as they would be typed; "" = none, or unknown */
+	const char *host, *kernel, *version, *command, *options; /* options of `record` */
 	struct own_rule own;
 	uint64_t peak_bytes, peak_at_ns, peak_bound_bytes; /* joint peak of all processes */
 	const struct profile_process *processes;	   /* ordered by start */

@@ -10,6 +10,7 @@
 
 #include "analysis/result/signal_names.h"
 #include "base/compiler.h"
+#include "model/extremes.h"
 
 #define U64(field) FROM_U64, offsetof(struct profile_process, field), VARIANCE_NONE
 #define PART(field, rule) FROM_U64, offsetof(struct profile_process, field), VARIANCE_##rule
@@ -36,6 +37,11 @@
 	  PART(live_blocks, LIVE_BLOCKS))                                                          \
 	X(PROCESS_TEMPORARY_CALLS, { "temporary_calls", NULL, UNIT_COUNT },                        \
 	  PART(temporary_calls, CALLS))                                                            \
+	X(PROCESS_SMALLEST_BYTES, { "smallest_bytes", NULL, UNIT_BYTES })                          \
+	X(PROCESS_MEAN_BYTES, { "mean_bytes", NULL, UNIT_BYTES })                                  \
+	X(PROCESS_LARGEST_BYTES, { "largest_bytes", NULL, UNIT_BYTES })                            \
+	X(PROCESS_MAX_RATE, { "max_calls_per_second", NULL, UNIT_COUNT })                          \
+	X(PROCESS_MAX_LIVE_BLOCKS, { "max_live_blocks", NULL, UNIT_COUNT })                        \
 	X(PROCESS_MMAP_BYTES, { "mmap_bytes", NULL, UNIT_BYTES }, U64(mmap_bytes))                 \
 	X(PROCESS_MMAP_CALLS, { "mmap_calls", NULL, UNIT_COUNT }, U64(mmap_calls))                 \
 	X(PROCESS_MMAP_PEAK_BYTES, { "mmap_peak_bytes", "MAPPED", UNIT_BYTES },                    \
@@ -157,10 +163,30 @@ struct result_value value_all_bytes(const struct profile_process *p)
 			     : value_part(UNIT_BYTES, p->bytes, VARIANCE_BYTES, &p->sums);
 }
 
+struct result_value value_mean_bytes(const struct profile_process *p)
+{
+	uint64_t calls = p->counts_all ? p->all_calls : p->calls;
+
+	return calls ? value_bytes((p->counts_all ? p->all_bytes : p->bytes) / calls)
+		     : value_unknown();
+}
+
+static void fill_extremes(const struct profile_process *p, struct result_value *row)
+{
+	struct process_extremes e = process_extremes(p);
+
+	row[PROCESS_SMALLEST_BYTES] = e.has_sizes ? value_bytes(e.smallest_bytes) : value_unknown();
+	row[PROCESS_MEAN_BYTES] = value_mean_bytes(p);
+	row[PROCESS_LARGEST_BYTES] = e.has_sizes ? value_bytes(e.largest_bytes) : value_unknown();
+	row[PROCESS_MAX_RATE] = e.has_rate ? value_count(e.calls_per_second) : value_unknown();
+	row[PROCESS_MAX_LIVE_BLOCKS] = value_count(e.live_blocks);
+}
+
 bool process_row(struct result *result, const struct profile_process *p, struct result_value *row)
 {
 	for (size_t i = 0; i < PROCESS_COLUMNS; i++)
 		row[i] = source_estimate(&process_columns[i], p, &p->sums);
+	fill_extremes(p, row);
 	row[PROCESS_CALLS] = value_all_calls(p);
 	row[PROCESS_BYTES] = value_all_bytes(p);
 	row[PROCESS_END_SHORT] = value_text(end_short(&result->arena, p));

@@ -5,7 +5,7 @@
 
 #include "analysis/result/build.h"
 
-enum { PROCESS_COLUMNS = 35 };
+enum { PROCESS_COLUMNS = 40 };
 
 extern const struct source_column process_columns[PROCESS_COLUMNS];
 
@@ -16,4 +16,6 @@ bool process_row(struct result *result, const struct profile_process *process,
 /* The number of heap allocations of a process and their bytes: exact counts where available, else estimates. */
 struct result_value value_all_calls(const struct profile_process *p);
 struct result_value value_all_bytes(const struct profile_process *p);
+/* Their mean size; unknown if there were none. */
+struct result_value value_mean_bytes(const struct profile_process *p);
 #endif

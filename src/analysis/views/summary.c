@@ -17,6 +17,7 @@
 #include "analysis/advice/verdict.h"
 #include "analysis/result/process_rows.h"
 #include "base/compiler.h"
+#include "model/extremes.h"
 #include "model/estimates.h"
 #include "model/missed.h"
 #include "model/tags.h"
@@ -136,6 +137,23 @@ static void describe_allocations(struct writer_state *s)
 		text_format(&w, ", {} of them freed before the next one",
 			    value_percent(p->temporary_calls, p->calls));
 	sentences_add(&s->sentences, "allocated", &w, NULL);
+}
+
+/* "8 B to 1.0 MiB, 96 B on average; at most 1,204 blocks live and 31,000 allocations/s" */
+static void describe_extremes(struct writer_state *s)
+{
+	const struct profile_process *p = s->process;
+	struct process_extremes e = process_extremes(p);
+	struct words w = { 0 };
+
+	if (!e.has_sizes)
+		return;
+	text_format(&w, "{} to {}, {} on average; at most ", value_bytes(e.smallest_bytes),
+		    value_bytes(e.largest_bytes), value_mean_bytes(p));
+	words_count(&w, e.live_blocks, " block live", " blocks live");
+	if (e.has_rate && e.calls_per_second > 0)
+		text_format(&w, " and {} allocations/s", value_count(e.calls_per_second));
+	sentences_add(&s->sentences, "sizes", &w, NULL);
 }
 
 static void describe_mapped(struct writer_state *s)
@@ -284,6 +302,7 @@ static bool describe_all(struct result *result, struct locations *locations,
 	describe_left(&s);
 	describe_growth(&s);
 	describe_allocations(&s);
+	describe_extremes(&s);
 	describe_mapped(&s);
 	describe_pools(&s);
 	describe_rss(&s);

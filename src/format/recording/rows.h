@@ -240,11 +240,9 @@ struct missed_row {
 struct run_row {
 	uint64_t started_real_ns, duration_ns;
 	uint64_t peak_bytes, peak_at_ns; /* combined peak of all processes */
-	uint64_t
-		peak_bound_bytes; /* the combined peak may be higher by up to this: the series has only some points in time; 0 = exact */
-	char *host, *kernel, *version, *command;
-	char *own_code; /* the rule: model/frames/own_code.h */
-	char *options;	/* of `record`, as they would be typed; "" = none, or unknown */
+	/* The combined peak may be higher by up to this: the series has only some points in time; 0 = exact. */
+	uint64_t peak_bound_bytes;
+	char *host, *kernel, *version, *command, *own_code, *options; /* as in docs/format.md */
 	struct missed_row *missed;
 	size_t missed_count;
 };

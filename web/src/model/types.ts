@@ -21,6 +21,8 @@ export interface Run {
 	host: string;
 	kernel: string;
 	version: string;
+	/** Options of `record` in effect. Missing in older recordings. */
+	options?: string;
 	started_real_ns: number;
 	duration_ns: number;
 	peak_bound_bytes: number;
@@ -189,6 +191,12 @@ export interface Process {
 	peak_at_ns: number;
 	not_freed_blocks: number;
 	temporary_calls: number;
+	/** Sizes of blocks; null: there are none. Missing in older pages. */
+	smallest_bytes?: number | null;
+	mean_bytes?: number | null;
+	largest_bytes?: number | null;
+	max_calls_per_second?: number | null;
+	max_live_blocks?: number;
 	mmap_bytes: number;
 	mmap_calls: number;
 	mmap_peak_bytes: number;

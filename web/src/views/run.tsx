@@ -24,6 +24,15 @@ function countedBy(data: ProcessesResult, process: Process): string {
 	return `${process.mode}, one block for each ${bytes(process.sampling_interval_bytes)} on average, ${plural(process.samples ?? 0, 'sample')}${bias}`;
 }
 
+function extremes(process: Process | undefined): [string, string][] {
+	const facts: [string, string][] = [];
+	if (process?.smallest_bytes != null && process.largest_bytes != null)
+		facts.push(['Sizes', `${bytes(process.smallest_bytes)} to ${bytes(process.largest_bytes)}, ${bytes(process.mean_bytes ?? 0)} on average`]);
+	if (process?.max_live_blocks) facts.push(['Live at most', plural(process.max_live_blocks, 'block')]);
+	if (process?.max_calls_per_second) facts.push(['Highest rate', `${count(process.max_calls_per_second)} allocations/s`]);
+	return facts;
+}
+
 function Facts({ data, process }: { data: ProcessesResult; process: Process | undefined }) {
 	const run = data.run;
 	const facts: [string, string][] = [
@@ -37,10 +46,12 @@ function Facts({ data, process }: { data: ProcessesResult; process: Process | un
 		['Stacks', count(data.processes.reduce((sum, one) => sum + one.stacks, 0))],
 		['Counted', process ? countedBy(data, process) : 'not known'],
 		...(process?.depth_limit ? [['Stacks kept', `${count(process.depth_limit)} frames at most`] as [string, string]] : []),
+		...extremes(process),
 		['Allocator', process?.allocator || 'not known'],
 		['Host', run.host],
 		['Kernel', run.kernel],
 		['Recorded by', `heapgauge ${run.version}`],
+		...(run.options ? [['Options', run.options] as [string, string]] : []),
 		['Shown by', `heapgauge ${about.value?.version ?? ''}`],
 	];
 	return (

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Extremes of a process, from the distributions of its sites and from its time series. Computed on demand: only lists of
+ * processes show them.
+ *
+ * Pure functions. Any thread.
+ * Invariant: a rate is an average over RATE_NS or more, since the counters of two close moments are read one after the other.
+ */
+#include "model/extremes.h"
+
+#include "base/checked.h"
+#include "format/recording/rows.h"
+#include "model/history.h"
+#include "model/threads.h"
+
+#define RATE_NS UINT64_C(10000000)
+#define SECOND_NS 1e9
+
+static void take_sizes(const struct profile_process *p, struct process_extremes *ret)
+{
+	for (size_t i = 0; i < p->site_count; i++) {
+		const struct profile_site *site = &p->sites[i];
+		size_t counters = p->counters_of[site->id.v + 1] - p->counters_of[site->id.v];
+
+		for (size_t j = 0; site->kind == PROFILE_HEAP && j < counters; j++) {
+			for (size_t k = 0; k < profile_counters_size_count(p, site->id, j); k++) {
+				struct profile_bar bar = profile_counters_size(p, site->id, j, k);
+
+				if (bar.count == 0)
+					continue;
+				ret->smallest_bytes = ret->has_sizes
+							      ? MIN(ret->smallest_bytes, bar.low)
+							      : bar.low;
+				ret->largest_bytes = MAX(ret->largest_bytes, bar.high);
+				ret->has_sizes = true;
+			}
+		}
+	}
+}
+
+static void take_series(const struct profile_process *p, struct process_extremes *ret)
+{
+	struct profile_sample last = { 0 };
+
+	ret->live_blocks = MAX(p->peak_blocks, p->live_blocks);
+	for (size_t i = 0; i < profile_sample_count(p); i++) {
+		struct profile_sample now = profile_sample(p, i);
+		uint64_t ns = saturating_sub(now.at_ns, last.at_ns);
+		double calls = (double)saturating_sub(now.calls, last.calls);
+
+		ret->live_blocks = MAX(ret->live_blocks, now.live_blocks);
+		if (ns < RATE_NS)
+			continue;
+		ret->calls_per_second =
+			MAX(ret->calls_per_second, (uint64_t)(calls * SECOND_NS / (double)ns));
+		ret->has_rate = true;
+		last = now;
+	}
+}
+
+struct process_extremes process_extremes(const struct profile_process *process)
+{
+	struct process_extremes ret = { 0 };
+
+	take_sizes(process, &ret);
+	take_series(process, &ret);
+	return ret;
+}

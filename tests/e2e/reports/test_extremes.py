@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Smallest, mean and largest size, the highest rate and the most live blocks, against a program that knows them."""
+
+import subprocess
+
+from compiled import compile_c
+
+# 500 blocks of 10 to 509 bytes, all freed but one, then 3 large ones: most blocks are live long before the peak in bytes.
+PROGRAM = r"""
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile blocks[500];
+int main(void)
+{
+	for (int i = 0; i < 500; i++) blocks[i] = malloc(10 + i);
+	usleep(300000);
+	for (int i = 1; i < 500; i++) free(blocks[i]);
+	for (int i = 1; i < 4; i++) blocks[i] = malloc(1000000);
+	usleep(100000);
+	return 0;
+}
+"""
+
+
+def test_a_program_that_knows_its_sizes(record, report_json, scratch, heapgauge, clean_env):
+    run = record([compile_c(scratch, "program", PROGRAM)])
+    (process,) = report_json(run.path)["processes"]
+    assert process["calls"] == 503
+    assert process["mean_bytes"] == (sum(range(10, 510)) + 3_000_000) // 503
+    assert process["largest_bytes"] == 1_000_000
+    # One site has 500 sizes, which are counted in classes: the smallest class begins at 8 or 10.
+    assert 8 <= process["smallest_bytes"] <= 10
+    assert process["peak_blocks"] == 4 and process["max_live_blocks"] == 500
+    assert 503 / 0.5 < process["max_calls_per_second"] <= 503 / 0.01
+    text = subprocess.run([heapgauge, "report", run.path], env=clean_env, capture_output=True, text=True, check=True).stdout
+    (line,) = [line for line in text.splitlines() if line.startswith("  sizes ")]
+    assert "to 976.6 KiB, 6.1 KiB on average; at most 500 blocks live and " in line
+
+
+def test_a_program_without_blocks_has_no_sizes(record, report_json, target, heapgauge, clean_env):
+    run = record([target("does_nothing")])
+    (process,) = report_json(run.path)["processes"]
+    assert process["calls"] == 0
+    assert process["smallest_bytes"] is process["mean_bytes"] is process["largest_bytes"] is None
+    text = subprocess.run([heapgauge, "report", run.path], env=clean_env, capture_output=True, text=True, check=True).stdout
+    assert "  sizes " not in text
