@@ -23,6 +23,7 @@
 
 enum bundle_option {
 	OPT_OUTPUT,
+	OPT_REDACT,
 	OPT_SOURCES,
 	OPT_SOURCE_FOLDER,
 	OPT_DEBUG_FOLDER,
@@ -31,9 +32,24 @@ enum bundle_option {
 	OPT_NO_CACHE,
 };
 
+static const struct redaction_word {
+	const char *name, *help;
+	enum redaction redaction;
+} redactions[] = {
+	{ "private",
+	  "host, user, arguments, options, values of labels, and folders of files that no distribution brought",
+	  REDACT_PRIVATE },
+	{ "names",
+	  "also replace names: of functions, files, modules, tags and marks of the program; without thread names and build-ids",
+	  REDACT_NAMES },
+	{ NULL, NULL, REDACT_NOTHING },
+};
+
 static const struct option_row option_rows[] = {
 	[OPT_OUTPUT] = { "output", 'o', "FILE", "write to FILE, and leave the recording unchanged",
 			 .fallback = "the recording itself", .scope = OPTION_TYPED_ONLY },
+	[OPT_REDACT] = { "redact", 0, "WHAT", "remove what should not be shared; needs -o",
+			 .choices = WORDS_WITH_HELP(redactions), .scope = OPTION_TYPED_ONLY },
 	[OPT_SOURCES] = { "sources", 0, "N",
 			  "include N lines of source before and after each line on a stack",
 			  .fallback = "0: no source leaves this machine",
@@ -100,6 +116,11 @@ static int take_option(void *state, int option, const char *value, struct error 
 	case OPT_OUTPUT:
 		c->output = value;
 		return 0;
+	case OPT_REDACT:
+		for (const struct redaction_word *word = redactions; word->name; word++)
+			if (strcmp(value, word->name) == 0)
+				c->bundle.redaction = word->redaction;
+		return 0;
 	case OPT_SOURCES:
 		if (options_number("sources", value, &lines, error) < 0)
 			return -1;
@@ -118,6 +139,34 @@ static int take_option(void *state, int option, const char *value, struct error 
 	default:
 		return error_set(error, "internal error: unhandled option");
 	}
+}
+
+/* The original must stay: it is needed to understand what is said about the copy. */
+static int check(void *state, struct error *error)
+{
+	const struct bundle_command *c = state;
+
+	if (c->bundle.redaction == REDACT_NOTHING)
+		return 0;
+	if (!c->output)
+		return error_set(error,
+				 "--redact needs -o FILE: the recording itself stays as it is");
+	if (c->bundle.source_lines)
+		return error_set(error, "--redact cannot be combined with --sources");
+	return 0;
+}
+
+static void print_redaction(const struct bundle_command *c)
+{
+	if (c->bundle.redaction == REDACT_PRIVATE)
+		cli_error(
+			"host, user, arguments and folders are removed; names of functions, files, "
+			"modules, tags and threads remain, and so do kernel, times, pids and all numbers");
+	else if (c->bundle.redaction == REDACT_NAMES)
+		cli_error(
+			"host, user, arguments, folders and the program's own names are removed; kernel, "
+			"times, pids, offsets in modules, names of the distribution's libraries and all "
+			"numbers remain");
 }
 
 static void say(const struct bundle_counts *counts, const char *output)
@@ -159,8 +208,10 @@ static int bundle(void *state, const struct common_options *common, struct error
 		status = bundle_write(profile, names, &c->bundle, output, &counts, error);
 	else
 		error_set(error, "out of memory");
-	if (status == 0)
+	if (status == 0) {
 		say(&counts, output);
+		print_redaction(c);
+	}
 	names_free(names);
 	profile_free(profile);
 	return status;
@@ -169,7 +220,7 @@ static int bundle(void *state, const struct common_options *common, struct error
 static int run_bundle(int argc, char **argv)
 {
 	struct bundle_command c = { .asked = query_options_init() };
-	const struct command_steps steps = { take_option, NULL, bundle };
+	const struct command_steps steps = { take_option, check, bundle };
 	int status = command_run(&command_bundle, &steps, &c, argc, argv);
 
 	for (size_t i = 0; i < c.source_folders.count; i++)
@@ -184,6 +235,8 @@ static const char *const examples[] = {
 	"add the names to run.hg, to read it on another machine",
 	"heapgauge bundle --sources 3 -o shared.hg run.hg",
 	"the same in another file, with three lines of source around each location",
+	"heapgauge bundle --redact names -o shared.hg run.hg",
+	"to share it outside: function12 instead of the program's names, no host, user, arguments or folders",
 	NULL,
 };
 
@@ -200,6 +253,9 @@ const struct command command_bundle = {
 		"Looks up the names of all frames on this machine, where the programs are, and stores them in the "
 		"recording FILE, or in the newest one in this folder. It can then be read anywhere.\n\n"
 		"Source code is included only with --sources, and only from files in the git repository around this "
-		"folder (or in this folder, if there is none), or below a --source-folder.",
+		"folder (or in this folder, if there is none), or below a --source-folder.\n\n"
+		"With --redact, the copy can be shared without telling where and by whom the program was run. A name is "
+		"replaced by a number, the same one everywhere in the recording. Numbers of sites and pids stay, so that "
+		"an answer about the copy can be found in the original.",
 	.examples = examples,
 };

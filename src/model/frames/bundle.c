@@ -258,6 +258,9 @@ int bundle_write(struct profile *profile, struct names *names, const struct bund
 		ret->source_lines += b.sources.count;
 		hand_over(&b, &recording->processes[i]);
 	}
+	if (options->redaction != REDACT_NOTHING &&
+	    redact_recording(profile, options->redaction, error) < 0)
+		return -1;
 	if (recording_encode(recording, &bytes, &length, &reason) < 0)
 		return error_set(error, "%s", reason.message);
 	return file_write_atomic(path, span_of(bytes, length), mode_of(path), error);

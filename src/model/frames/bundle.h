@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "model/frames/names.h"
+#include "model/frames/redact.h"
 #include "model/profile.h"
 #include "util/error.h"
 
@@ -20,6 +21,7 @@ struct bundle_options {
 	 * symbolic links. */
 	const char *const *source_folders;
 	size_t source_folder_count;
+	enum redaction redaction; /* not with source_lines */
 };
 
 struct bundle_counts {
