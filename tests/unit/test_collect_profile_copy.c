@@ -69,11 +69,49 @@ static void what_only_claims_to_be_there_is_cut(void **state)
 	assert_int_equal(damage_of(1, 1000, 1), 1);
 }
 
+/* The file is longer than the profile in it says, and that is shorter than a header with all entries of `top`. */
+static void a_short_profile_is_copied_to_its_end(void **state)
+{
+	enum { SHORT = 1 << 16, BEYOND = 1 << 20 };
+	AUTO(profile_copy_release) struct profile_copy copy = PROFILE_COPY_INIT;
+	struct error error = { 0 };
+	struct made made;
+	int fd = open(PATH, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
+
+	(void)state;
+	assert_true(fd >= 0);
+	struct live_header *head = made_in_file(&made, fd, TOTAL);
+	uint64_t front = (LIVE_FRONT_BYTES + LIVE_PAGE - 1) & ~(LIVE_PAGE - 1ull);
+
+	assert_true(front < SHORT && SHORT < sizeof *head);
+	head->total_bytes = SHORT;
+	head->header_bytes = (uint32_t)front;
+	for (int i = 0; i < LIVE_REGIONS; i++)
+		head->region[i] = (struct live_span){ front, 0 };
+	memset(head->opened, 0, sizeof head->opened);
+	memset(head->used, 0, sizeof head->used);
+	memset(head->top, 1, sizeof head->top); /* no hole */
+	munmap(head, TOTAL);
+	/* The kernel puts the copy below this: beyond its end nothing can be written. */
+	void *guard = mmap(NULL, BEYOND, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(guard != MAP_FAILED);
+	int status = profile_copy_take_file(&copy, PATH, PROFILE_COPY_ALL, &error);
+
+	munmap(guard, BEYOND);
+	close(fd);
+	unlink(PATH);
+	if (status < 0)
+		fail_msg("%s", error.message);
+	assert_int_equal(copy.bytes, SHORT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_touched_is_no_damage),
 		cmocka_unit_test(what_only_claims_to_be_there_is_cut),
+		cmocka_unit_test(a_short_profile_is_copied_to_its_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -497,7 +497,11 @@ static int copy_profile(struct profile_copy *c, enum profile_copy_parts parts, s
 	for (int i = 0; i < COPIES_MAX; i++) {
 		AUTO_CLOSE int pagemap = -1;
 		uint32_t state = 0;
-		int number = copy(c, 0, c->memory, sizeof *head_of(c));
+		/* Only the ages of blocks need `top`. Pre: the memory has room for what a header may have. */
+		uint64_t top_bytes = parts == PROFILE_COPY_ALL
+					     ? live_top_entries(c->bytes) * sizeof(uint32_t)
+					     : 0;
+		int number = copy(c, 0, c->memory, LIVE_FRONT_BYTES + top_bytes);
 
 		if (number == 0 &&
 		    (check_head(c, error) < 0 || find_present(c, parts, &pagemap, error) < 0))
