@@ -57,8 +57,7 @@ static void the_default_has_room_for_what_the_design_names(void **state)
 
 	(void)state;
 	assert_int_equal(header->region[LIVE_SITE_COUNTERS].bytes, 4ull << 30);
-	assert_int_equal(header->region[LIVE_AREAS].bytes,
-			 LIVE_TOP_ENTRIES * sizeof(struct live_area));
+	assert_true(header->region[LIVE_AREAS].bytes >= sizeof(struct live_area) << 15);
 	assert_int_equal(header->region[LIVE_SLOTS].bytes / sizeof(struct live_slot), 16384);
 	assert_true(header->region[LIVE_SITES].bytes / sizeof(struct live_site) >=
 		    10 * 1000 * 1000);

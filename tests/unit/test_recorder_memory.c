@@ -3,6 +3,7 @@
 /* The recorder's budget: what the collector says, or a share of the live heap up to a limit, which the recorder looks at
  * itself because a heap may grow faster than a collector follows. */
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "recorder/memory.h"
 #include "unit.h"
@@ -104,31 +105,36 @@ static void the_limit_bounds_that_share(void **state)
 	done(head);
 }
 
+static size_t page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 static bool is_mapped(const void *page)
 {
 	unsigned char there;
 
-	return mincore((void *)(uintptr_t)page, LIVE_PAGE, &there) == 0;
+	return mincore((void *)(uintptr_t)page, page_bytes(), &there) == 0;
 }
 
 /* R13: what lies behind the last region stayed, and with it all of the parent's profile. */
 static void all_is_released_but_what_was_given_back(void **state)
 {
 	char *head = (char *)fresh(2 * MIB, 2 * MIB), *page = NULL;
-	void *own_control = mmap(NULL, LIVE_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *own_control = mmap(NULL, page_bytes(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t mapped = 0, given_back = 0;
 
 	(void)state;
 	memory.control = own_control;
 	memory_shrink(1ull << 30);
 	memory_shrink(1ull << 28);
-	for (uint64_t at = 0; at < TOTAL; at += LIVE_PAGE) {
+	for (uint64_t at = 0; at < TOTAL; at += page_bytes()) {
 		bool there = is_mapped(head + at);
 
 		mapped += there;
 		given_back += !there;
 		if (!there && given_back % 1000 == 1) { /* the program's from now on */
-			page = mmap(head + at, LIVE_PAGE, PROT_READ,
+			page = mmap(head + at, page_bytes(), PROT_READ,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 			assert_ptr_equal(page, head + at);
 		}
@@ -138,7 +144,7 @@ static void all_is_released_but_what_was_given_back(void **state)
 	assert_null(memory.head);
 	assert_false(is_mapped(own_control));
 	mapped = 0;
-	for (uint64_t at = 0; at < TOTAL; at += LIVE_PAGE)
+	for (uint64_t at = 0; at < TOTAL; at += page_bytes())
 		mapped += is_mapped(head + at);
 	assert_int_equal(mapped, (given_back + 999) / 1000);
 	done((struct live_header *)(void *)head);

@@ -15,6 +15,7 @@ from compiled import WAIT_SECONDS, compile_c
 TELLTALE = '#include <stdio.h>\nint main(void) { fclose(fopen("it-ran", "w")); return 0; }\n'
 NOBODY = 65534
 PT_INTERP = 3
+EM_X86_64, EM_AARCH64 = 62, 183
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
 
@@ -74,7 +75,8 @@ def test_32_bit(dynamic, refused):
 
 def test_another_processor(dynamic, refused):
     def change(data):
-        data[18:20] = struct.pack("<H", 183)  # e_machine: AArch64
+        (machine,) = struct.unpack_from("<H", data, 18)
+        data[18:20] = struct.pack("<H", EM_AARCH64 if machine != EM_AARCH64 else EM_X86_64)
 
     assert "another architecture" in refused([patched(dynamic, "foreign", change)])
 
