@@ -59,6 +59,12 @@ bool linked_in_find_hooks(const char *path, struct live_hooks *ret)
 	       allocator_hooks_of(program.bytes, symbols.bytes, ret);
 }
 
+/* Some versions of it; whether it is one of them is not known without symbols. */
+static bool has_hooks(const char *name)
+{
+	return strcmp(name, "jemalloc") == 0 || strcmp(name, "tcmalloc") == 0;
+}
+
 void linked_in_prepare(char *const *argv, bool quiet, struct live_hooks *ret)
 {
 	const char *name = quiet ? NULL : preflight_linked_in(argv[0]);
@@ -74,5 +80,5 @@ void linked_in_prepare(char *const *argv, bool quiet, struct live_hooks *ret)
 		cli_error(
 			"%s is linked statically into %s: its allocations cannot be recorded%s. Link "
 			"it as a shared library, or use the C library's malloc.",
-			name, argv[0], strcmp(name, "jemalloc") == 0 ? " without its symbols" : "");
+			name, argv[0], has_hooks(name) ? " without its symbols" : "");
 }

@@ -22,10 +22,14 @@ enum unrecorded_class {
 	"inside a program, 5.2.0 to 5.3.1 is recorded if heapgauge record starts it directly and " \
 	"it has symbols; otherwise build it with the system's malloc"
 
+#define UNRECORDED_TCMALLOC                                                                        \
+	"inside a program, that of gperftools is recorded if heapgauge record starts it directly " \
+	"and it has symbols; otherwise build it with the system's malloc"
+
 #define UNRECORDED_LIST(X)                                                                         \
 	X(jemalloc, ALLOCATOR, "jemalloc", UNRECORDED_JEMALLOC)                                    \
 	X(mimalloc, ALLOCATOR, "mimalloc", UNRECORDED_SYSTEM_MALLOC)                               \
-	X(tcmalloc, ALLOCATOR, "tcmalloc", UNRECORDED_SYSTEM_MALLOC)                               \
+	X(tcmalloc, ALLOCATOR, "tcmalloc", UNRECORDED_TCMALLOC)                                    \
 	X(snmalloc, ALLOCATOR, "snmalloc", UNRECORDED_SYSTEM_MALLOC)                               \
 	X(rpmalloc, ALLOCATOR, "rpmalloc", UNRECORDED_SYSTEM_MALLOC)                               \
 	X(scudo, ALLOCATOR, "Scudo", UNRECORDED_SYSTEM_MALLOC)                                     \

@@ -32,6 +32,13 @@ struct scope_kept {
 };
 enum { SCOPES_KEPT = 16 }; /* deeper ones are not checked after a longjmp */
 
+/* The last call of a tcmalloc inside the executable, which may be half of a realloc. */
+struct slot_resized {
+	struct live_site_counters *counters; /* of an allocation; or NULL */
+	const void *block;		     /* freed, but by a realloc that returns it; or NULL */
+	uint64_t size_bytes;
+};
+
 struct slot {
 	uint32_t id;
 	uint32_t thread; /* thread number of its site counters: live_thread.counted_as */
@@ -45,6 +52,7 @@ struct slot {
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
 	uintptr_t inner_end; /* frames below this address are an allocator's own; 0 = none */
+	struct slot_resized resized;	  /* hooks_tcmalloc.c */
 	struct stack_cache *cache_memory; /* NULL: no memory, or too many slots */
 	struct stack_cache *stack_cache;  /* cache_memory once it is in use: after some walks */
 	uint32_t walks;			  /* walks made without the cache */

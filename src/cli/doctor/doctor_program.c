@@ -55,10 +55,9 @@ static void judge_allocator(struct doctor *doctor, const char *path, const struc
 	struct live_hooks hooks;
 
 	if (facts->linked_in && linked_in_find_hooks(path, &hooks))
-		doctor_add(
-			doctor, "allocator", DOCTOR_OK, NULL,
-			"%s is linked in statically: recorded by its hooks, if it is 5.2.0 to 5.3.1",
-			name);
+		doctor_add(doctor, "allocator", DOCTOR_OK, NULL,
+			   "%s is linked in statically: recorded by its hooks, if it is %s", name,
+			   hooks.mallctl ? "5.2.0 to 5.3.1" : "that of gperftools");
 	else if (facts->defines_malloc && facts->links_cxx && !facts->defines_new)
 		doctor_add(doctor, "allocator", DOCTOR_WARN,
 			   "link it as a shared library, or use the C library's malloc",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jemalloc's functions have the prefix that it was configured with: none, je_, _rjem_ or any other. `mallctl` shows the prefix, and
+ * jemalloc or the tcmalloc of gperftools. jemalloc's functions have the prefix that it was configured with: none, je_, _rjem_ or any other. `mallctl` shows the prefix, and
  * the others must have the same. With two of them in one program, the first is used.
  *
  * No state.
@@ -29,7 +29,7 @@ struct extent {
 struct search {
 	char prefix[PREFIX_MAX]; /* of the functions, once mallctl was found */
 	struct live_hooks hooks;
-	struct extent pages, operators;
+	struct extent pages, entry;
 };
 
 typedef void take_function(struct search *search, const char *name, const GElf_Sym *symbol);
@@ -106,13 +106,34 @@ static void take_others(struct search *search, const char *name, const GElf_Sym 
 	if (ends_with_any(name, mapping))
 		extend(&search->pages, symbol);
 	if (is_operator(name))
-		extend(&search->operators, symbol);
+		extend(&search->entry, symbol);
 	if (strncmp(name, search->prefix, prefix) != 0)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
 		if (*wanted[i].at == 0 && strcmp(name + prefix, wanted[i].name) == 0)
 			*wanted[i].at = symbol->st_value;
 	}
+}
+
+/* The functions of gperftools have one name each. */
+static void take_tcmalloc(struct search *search, const char *name, const GElf_Sym *symbol)
+{
+	const struct {
+		const char *name;
+		uint64_t *at;
+	} wanted[] = { { "MallocHook_AddNewHook", &search->hooks.add_new },
+		       { "MallocHook_RemoveNewHook", &search->hooks.remove_new },
+		       { "MallocHook_AddDeleteHook", &search->hooks.add_delete },
+		       { "MallocHook_RemoveDeleteHook", &search->hooks.remove_delete },
+		       { "tc_realloc", &search->hooks.realloc },
+		       { "tc_malloc_size", &search->hooks.usable } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		if (*wanted[i].at == 0 && strcmp(name, wanted[i].name) == 0)
+			*wanted[i].at = symbol->st_value;
+	}
+	if (strstr(name, "MmapSysAllocator"))
+		extend(&search->pages, symbol);
 }
 
 static void take_table(struct elf_walk *walk, struct search *search, take_function *take)
@@ -147,6 +168,26 @@ static void take_functions(struct span bytes, struct search *search, take_functi
 	elf_walk_end(&walk);
 }
 
+/* The linker keeps what gperftools has in a section of this name in one of the same. */
+static void take_section(struct span bytes, const char *wanted, struct extent *ret)
+{
+	struct elf_walk walk;
+	size_t names;
+
+	if (elf_walk_begin(&walk, bytes) && elf_getshdrstrndx(walk.elf, &names) == 0) {
+		while (elf_walk_next(&walk)) {
+			const char *name = elf_walk_name(&walk, names, walk.header.sh_name);
+
+			if (name && strcmp(name, wanted) == 0)
+				*ret = (struct extent){ walk.header.sh_addr,
+							walk.header.sh_addr +
+								MIN(walk.header.sh_size,
+								    (uint64_t)CODE_MAX) };
+		}
+	}
+	elf_walk_end(&walk);
+}
+
 /* 0: not an executable of this machine's kind, or damaged. */
 static uint64_t program_id(struct span program)
 {
@@ -173,6 +214,26 @@ static uint64_t program_id(struct span program)
 	return live_program_id(headers, head.e_phnum, (const char *)program.data, false);
 }
 
+static bool find_jemalloc(struct span symbols, struct search *search)
+{
+	take_functions(symbols, search, take_mallctl);
+	if (search->hooks.mallctl == 0)
+		return false;
+	take_functions(symbols, search, take_others);
+	return search->hooks.realloc != 0 &&
+	       (search->hooks.free != 0 || search->hooks.sdallocx != 0);
+}
+
+static bool find_tcmalloc(struct span symbols, struct search *search)
+{
+	const struct live_hooks *hooks = &search->hooks;
+
+	take_functions(symbols, search, take_tcmalloc);
+	take_section(symbols, "google_malloc", &search->entry);
+	return hooks->add_new && hooks->remove_new && hooks->add_delete && hooks->remove_delete &&
+	       hooks->realloc && search->entry.end != 0;
+}
+
 bool allocator_hooks_of(struct span program, struct span symbols, struct live_hooks *ret)
 {
 	struct search search = { 0 };
@@ -181,14 +242,13 @@ bool allocator_hooks_of(struct span program, struct span symbols, struct live_ho
 	*ret = (struct live_hooks){ 0 };
 	if (id == 0)
 		return false;
-	take_functions(symbols, &search, take_mallctl);
-	if (search.hooks.mallctl == 0)
-		return false;
-	take_functions(symbols, &search, take_others);
-	if (search.hooks.realloc == 0 || (search.hooks.free == 0 && search.hooks.sdallocx == 0))
-		return false;
+	if (!find_jemalloc(symbols, &search)) {
+		search = (struct search){ 0 };
+		if (!find_tcmalloc(symbols, &search))
+			return false;
+	}
 	take_extent(search.pages, &search.hooks.pages, &search.hooks.pages_bytes);
-	take_extent(search.operators, &search.hooks.operators, &search.hooks.operators_bytes);
+	take_extent(search.entry, &search.hooks.entry, &search.hooks.entry_bytes);
 	search.hooks.program = id;
 	*ret = search.hooks;
 	return true;

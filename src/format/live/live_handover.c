@@ -72,7 +72,8 @@ bool live_ticket_read(const char *from, struct live_ticket *ret)
 			&(s)->total_bytes, &(s)->hooks.program, &(s)->hooks.mallctl,               \
 			&(s)->hooks.realloc, &(s)->hooks.free, &(s)->hooks.sdallocx,               \
 			&(s)->hooks.usable, &(s)->hooks.pages, &(s)->hooks.pages_bytes,            \
-			&(s)->hooks.operators, &(s)->hooks.operators_bytes                         \
+			&(s)->hooks.entry, &(s)->hooks.entry_bytes, &(s)->hooks.add_new,           \
+			&(s)->hooks.remove_new, &(s)->hooks.add_delete, &(s)->hooks.remove_delete  \
 	}
 
 static char *write_text(char *to, const char *text, char end)
@@ -88,7 +89,7 @@ void live_settings_write(char to[static LIVE_SETTINGS_TEXT + 1],
 {
 	const uint64_t *const numbers[] = NUMBERS(settings);
 
-	_Static_assert(ARRAY_SIZE(numbers) <= 28, "LIVE_SETTINGS_TEXT has room for them");
+	_Static_assert(ARRAY_SIZE(numbers) <= 32, "LIVE_SETTINGS_TEXT has room for them");
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		to = write_number(to, *numbers[i]);
 		*to++ = ',';

@@ -54,7 +54,7 @@ struct live_settings {
 #define LIVE_ENV_HANDOVER "HEAPGAUGE_HANDOVER"
 enum {
 	LIVE_TICKET_TEXT = 24, /* 16 hexadecimal digits of the profile, 8 of the serial */
-	LIVE_SETTINGS_TEXT = 28 * 17 + LIVE_SOCKET_BYTES + LIVE_FOLDER_BYTES + LIVE_RANKS_BYTES +
+	LIVE_SETTINGS_TEXT = 32 * 17 + LIVE_SOCKET_BYTES + LIVE_FOLDER_BYTES + LIVE_RANKS_BYTES +
 			     LIVE_OTEL_BYTES + WRAPS_TEXT_MAX + 4,
 };
 void live_ticket_write(char to[static LIVE_TICKET_TEXT], struct live_ticket ticket);

@@ -15,12 +15,15 @@
 /* doc: live_hooks: ELF virtual addresses in the executable. */
 struct live_hooks {
 	uint64_t program; /* live_program_id of the executable; 0 = no hooks */
-	uint64_t mallctl, realloc;
+	uint64_t mallctl; /* jemalloc's; 0 = it is the tcmalloc of gperftools */
+	uint64_t add_new, remove_new, add_delete, remove_delete; /* its MallocHook */
+	uint64_t realloc;
 	uint64_t free,
 		sdallocx; /* free or dallocx; or, if the linker dropped both, the other one */
 	uint64_t usable;  /* malloc_usable_size or sallocx; 0 = the linker dropped both */
-	/* Code of the allocator: what maps memory for it, and the C++ operators; 0 bytes = none, or unknown. */
-	uint64_t pages, pages_bytes, operators, operators_bytes;
+	/* Code of the allocator: what maps memory for it, and functions that the program may call, jemalloc's C++ operators and all
+	 * of tcmalloc's; 0 bytes = none, or unknown. */
+	uint64_t pages, pages_bytes, entry, entry_bytes;
 };
 
 /* Ends the allocator's name in live_header and recordings: "jemalloc 5.3.0 (hooks)". */

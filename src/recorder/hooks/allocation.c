@@ -8,7 +8,7 @@
 #include "recorder/clock.h"
 #include "recorder/counters/sites.h"
 #include "recorder/hooks/free.h"
-#include "recorder/hooks/jemalloc.h"
+#include "recorder/hooks/linked_in.h"
 #include "recorder/otel/thread_context.h"
 #include "recorder/python/interpreter.h"
 #include "recorder/python/stack.h"
@@ -17,11 +17,12 @@
 #include "recorder/sampling/sampled_blocks.h"
 #include "recorder/unwind/walk.h"
 
-/* jemalloc's frames end with the one that holds the arguments of the call, unless that was operator new. */
+/* The frames of an allocator that calls us end with the one that its hook knows, or with a function that the program called: operator new of
+ * jemalloc, any of tcmalloc. */
 static bool is_inner(const struct walk_frame *inner, const uintptr_t *frame, uintptr_t end)
 {
 	return inner->at - (uintptr_t)frame < end - (uintptr_t)frame ||
-	       inner->pc - jemalloc_operators < jemalloc_operators_bytes;
+	       inner->pc - linked_in_entry < linked_in_entry_bytes;
 }
 
 /* The counters of the stack without the allocator's own frames; at least one frame is left. The walk keeps them all: what is

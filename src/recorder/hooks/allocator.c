@@ -116,14 +116,14 @@ void allocator_name(void)
 {
 	size_t length = 0;
 
-	if (jemalloc_version[0] == 0 || next.other_malloc == NULL)
+	if (linked_in_name[0] == 0 || next.other_malloc == NULL)
 		length = append_name(0, allocator_is_libc
 						? libc_name()
 						: file_name(modules_file_of(malloc_of_program())));
-	if (jemalloc_version[0] == 0)
+	if (linked_in_name[0] == 0)
 		return;
-	length = append_name(length, length != 0 ? ", jemalloc " : "jemalloc ");
-	append_name(append_name(length, jemalloc_version), LIVE_HOOKS_MARK);
+	length = append_name(length, length != 0 ? ", " : "");
+	append_name(append_name(length, linked_in_name), LIVE_HOOKS_MARK);
 }
 
 void allocator_look_up(void)
@@ -142,7 +142,7 @@ void allocator_probe(void)
 	allocator_name();
 	if (!probed) {
 		tight = next.other_malloc != NULL || operators_may_pack() ||
-			jemalloc_is_expected() || (!is_glibc && packs_tightly());
+			linked_in_is_expected() || (!is_glibc && packs_tightly());
 		next.usable_in_header = is_glibc && usable_in_header();
 		probed = true;
 	}

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "recorder/hooks/jemalloc.h"
+#include "recorder/hooks/linked_in.h"
 
 /* Code range of the object that defines the malloc we forward to: its mappings are not the program's. */
 extern HIDDEN uintptr_t allocator_start, allocator_bytes;
@@ -15,7 +15,8 @@ extern HIDDEN bool allocator_is_libc;
 
 static ALWAYS_INLINE bool is_in_allocator(uintptr_t pc)
 {
-	return pc - allocator_start < allocator_bytes || pc - jemalloc_pages < jemalloc_pages_bytes;
+	return pc - allocator_start < allocator_bytes ||
+	       pc - linked_in_pages < linked_in_pages_bytes;
 }
 
 /* Sets that range, while `next` is being filled in. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "recorder/hooks/hook.h"
-#include "recorder/hooks/jemalloc.h"
+#include "recorder/hooks/linked_in.h"
 #include "recorder/api/wrapped.h"
 #include "recorder/api/wraps.h"
 #include "recorder/otel/thread_context.h"
@@ -145,7 +145,7 @@ EXPORT __attribute__((weak)) void __gmon_start__(void)
 	wraps_visit(frame[1]);
 	otel_visit(frame[1]);
 	hook_leave();
-	jemalloc_install();
+	linked_in_install();
 }
 
 /* All objects loaded at start-up have been relocated when the first constructor runs. */
@@ -158,5 +158,5 @@ __attribute__((constructor)) static void visit_early(void)
 	wraps_visit_all();
 	otel_visit_all();
 	hook_leave();
-	jemalloc_install();
+	linked_in_install();
 }

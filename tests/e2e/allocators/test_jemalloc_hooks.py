@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A jemalloc inside the executable calls the recorder by its own hooks: programs say what they did, and what is recorded is the same.
 
-HEAPGAUGE_LONG=1: also with the jemalloc of three crates, which cargo fetches and compiles for some minutes each: C, C++ and Rust.
+HEAPGAUGE_LONG=1: also with the jemalloc of three crates, which cargo fetches and compiles for some minutes each (builds.py).
 """
 
 import os
@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 
+from builds import Builds
 from compiled import WAIT_SECONDS, losses
 from test_targets import SOURCES, TARGETS, compare, inconsistencies, parse
 from test_truth import BENCH, split_sites
@@ -175,90 +176,17 @@ def test_reports_say_what_it_costs(archive, folder, heapgauge, record, clean_env
 
 # ---- with the jemalloc of crates ----
 
-CRATES = {"5.2.1": "0.4.3", "5.3.0": "0.5.4", "5.3.1": "0.7.0"}
-RUST = """
-use std::alloc::{GlobalAlloc, Layout};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use tikv_jemallocator::Jemalloc;
-struct Counting;
-static CALLS: AtomicU64 = AtomicU64::new(0);
-static BYTES: AtomicU64 = AtomicU64::new(0);
-static FREES: AtomicU64 = AtomicU64::new(0);
-fn took(bytes: usize) { CALLS.fetch_add(1, Relaxed); BYTES.fetch_add(bytes as u64, Relaxed); }
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, l: Layout) -> *mut u8 { took(l.size()); Jemalloc.alloc(l) }
-    unsafe fn alloc_zeroed(&self, l: Layout) -> *mut u8 { took(l.size()); Jemalloc.alloc_zeroed(l) }
-    unsafe fn dealloc(&self, p: *mut u8, l: Layout) { FREES.fetch_add(1, Relaxed); Jemalloc.dealloc(p, l) }
-    unsafe fn realloc(&self, p: *mut u8, l: Layout, n: usize) -> *mut u8 { took(n); FREES.fetch_add(1, Relaxed); Jemalloc.realloc(p, l, n) }
-}
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-#[repr(align(256))]
-struct Aligned(#[allow(dead_code)] [u8; 700]);
-fn rows(n: usize) -> Vec<Vec<u8>> { (0..n).map(|i| if i % 3 == 0 { vec![0u8; i % 5000] } else { vec![1u8; 10 + i % 300] }).collect() }
-fn main() {
-    let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(|| (0..20).map(|_| rows(1000).len()).sum::<usize>())).collect();
-    let n: usize = threads.into_iter().map(|t| t.join().unwrap()).sum();
-    let mut grows: Vec<u64> = Vec::new();
-    for i in 0..300000 { grows.push(i); }
-    let aligned: Vec<Box<Aligned>> = (0..100).map(|i| Box::new(Aligned([i as u8; 700]))).collect();
-    std::mem::forget(rows(100));
-    eprintln!("{} {} {}", n, grows.len(), aligned.len());
-    let (calls, bytes, frees) = (CALLS.load(Relaxed), BYTES.load(Relaxed), FREES.load(Relaxed));
-    drop(grows);
-    drop(aligned);
-    println!("TRUTH calls={} bytes={} frees={}", calls, bytes, frees + 102);
-}
-"""
-MANIFEST = """
-[package]
-name = "program"
-version = "0.1.0"
-edition = "2021"
-[dependencies]
-tikv-jemallocator = {{ version = "={version}"{features} }}
-[profile.release]
-debug = true
-[workspace]
-"""
-
-
-@pytest.fixture(scope="session", params=[(v, names) for v in CRATES for names in ("prefixed", "plain")], ids="-".join)
-def crate(request, tmp_path_factory):
-    """(version of jemalloc, whether its names have a prefix, the Rust program, the archive in it)"""
-    version, names = request.param
-    path = tmp_path_factory.mktemp(f"crate-{version}") / "targets"
-    (path / "src").mkdir(parents=True)
-    features = ', features = ["unprefixed_malloc_on_supported_platforms"]' if names == "plain" else ""
-    (path / "Cargo.toml").write_text(MANIFEST.format(version=CRATES[version], features=features))
-    (path / "src/main.rs").write_text(RUST)
-    run("cargo", "build", "--release", "-q", "-j2", cwd=path, timeout=3600)
-    [archive] = path.glob("target/release/build/tikv-jemalloc-sys-*/out/lib/libjemalloc.a")
-    return version, names, path / "target/release/program", archive
-
-
-@pytest.mark.skipif(not LONG, reason="compiles jemalloc six times: HEAPGAUGE_LONG=1")
-def test_a_rust_program_with_the_jemalloc_of_a_crate(crate, record, report_json):
-    version, names, program, _ = crate
-    done = record([program])
-    assert done.returncode == 0, done.stderr
-    truth = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)\b", done.stdout)}
-    [process] = report_json(done.path)["processes"]
-    assert process["allocator"] == ("glibc, " if names == "prefixed" else "") + f"jemalloc {version} (hooks)"
-    assert losses(process) == {} and report_json(done.path)["warnings"] == {}
-    # Rust's runtime and libc allocate a little by malloc, and println! its buffer after the count.
-    assert truth["calls"] <= process["calls"] <= truth["calls"] + 60
-    assert truth["bytes"] <= process["total_bytes"] <= truth["bytes"] + 100_000
-    assert truth["frees"] <= process["frees"] <= truth["frees"] + 60
-
 
 @pytest.mark.skipif(not LONG, reason="compiles jemalloc six times: HEAPGAUGE_LONG=1")
 @pytest.mark.parametrize("name", C_TARGETS[1:] + ["t_cxx_bad_alloc.cc"])
-def test_a_target_with_the_jemalloc_of_a_crate(name, crate, folder, record, report_json):
-    version, names, _, archive = crate
+@pytest.mark.parametrize("names", ["prefixed", "plain"])
+@pytest.mark.parametrize("version", ["5.2.1", "5.3.0", "5.3.1"])
+def test_a_target_with_the_jemalloc_of_a_crate(version, names, name, build, folder, record, report_json):
     if names == "prefixed" and name.endswith(".cc"):
-        pytest.skip("the crate has no operators")
-    flags = [f"-D{name}=_rjem_{name}" for name in FAMILY] if names == "prefixed" else []
+        pytest.skip("does not exist: the crate has no operators")
+    _, archive = Builds(build / "allocators").crate(f"jemalloc-{version}", names == "prefixed")
+    # Nothing else takes malloc from the archive if only operators call it.
+    flags = [f"-D{name}=_rjem_{name}" for name in FAMILY] if names == "prefixed" else ["-Wl,-u,malloc"]
     program = link(SOURCES[name], folder / f"{name}-{version}-{names}", archive, *flags)
     before = "glibc, " if names == "prefixed" else ""
     check(program, f"{before}jemalloc {version} (hooks)", record, report_json)

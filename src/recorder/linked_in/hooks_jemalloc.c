@@ -10,17 +10,8 @@
  * whether the interface is the one we know; otherwise nothing is installed, and reports say what was not recorded.
  *
  * Owns: what it knows of jemalloc's functions, written once, before jemalloc calls the hooks. */
-#include "recorder/hooks/jemalloc.h"
-
-#include <errno.h>
-
-#include "recorder/hooks/allocator.h"
-#include "recorder/hooks/free.h"
-#include "recorder/hooks/operators.h"
-#include "recorder/process/settings.h"
-#include "recorder/sampling/cpu_limit.h"
+#include "recorder/linked_in/called.h"
 #include "recorder/sampling/sampled_blocks.h"
-#include "recorder/sys.h"
 
 /* jemalloc's numbers for the functions whose arguments differ. Others take the size first. */
 enum { POSIX_MEMALIGN = 1, ALIGNED_ALLOC = 2, CALLOC = 3, MEMALIGN = 4, REALLOC_OLDEST = 7 };
@@ -58,11 +49,6 @@ static ALWAYS_INLINE uint64_t usable_of(const void *block, uint64_t size)
 	return its_usable != NULL ? its_usable(block, 0) : size_class(size);
 }
 
-static ALWAYS_INLINE uint64_t over(uint64_t usable, uint64_t size)
-{
-	return usable > size ? usable - size : 0;
-}
-
 static ALWAYS_INLINE uint64_t size_of(int type, const uintptr_t *arguments)
 {
 	if (type >= first_realloc)
@@ -89,25 +75,18 @@ static struct realloc_old take_old(struct slot *slot, void *block, uint64_t usab
 		return (struct realloc_old){ .size_bytes = usable };
 	if (its_usable == NULL)
 		usable = size_class(entry.size_bytes);
-	return (struct realloc_old){ entry, over(usable, entry.size_bytes), entry.size_bytes };
-}
-
-/* jemalloc's functions are on the stack up to the one that holds the arguments. Without the fast cache, counters_of_walk looks at
- * this; other programs are spared it. */
-static ALWAYS_INLINE void hide_own_frames(struct slot *slot, const uintptr_t *arguments)
-{
-	slot->fast_cache = slot->fast_cache_untagged = NULL;
-	slot->inner_end = (uintptr_t)arguments;
+	return (struct realloc_old){ entry, called_over(usable, entry.size_bytes),
+				     entry.size_bytes };
 }
 
 static void resized(struct slot *slot, void *old_block, uint64_t old_usable, void *block,
 		    uint64_t size, const uintptr_t *arguments, const uintptr_t *frame)
 {
-	uint64_t fragmentation = over(usable_of(block, size), size);
+	uint64_t fragmentation = called_over(usable_of(block, size), size);
 	struct realloc_old old = take_old(slot, old_block, old_usable);
 
 	hook_record(frame);
-	hide_own_frames(slot, arguments);
+	called_hide_frames(slot, (uintptr_t)arguments);
 	record_realloc(slot, old_block, &old, block, size, fragmentation, frame);
 	slot->inner_end = 0;
 	hook_leave();
@@ -131,10 +110,10 @@ static void on_alloc(UNUSED void *extra, int type, void *block, UNUSED uintptr_t
 			arguments, frame);
 		return;
 	}
-	uint64_t fragmentation = over(usable_of(block, size), size);
+	uint64_t fragmentation = called_over(usable_of(block, size), size);
 
 	hook_record(frame);
-	hide_own_frames(slot, arguments);
+	called_hide_frames(slot, (uintptr_t)arguments);
 	record_new(slot, block, size, fragmentation, frame);
 	slot->inner_end = 0;
 	hook_leave();
@@ -156,23 +135,6 @@ static void on_expand(UNUSED void *extra, int type, void *block, size_t old_usab
 		resized(slot, block, old_usable, block, size, arguments, frame);
 }
 
-/* A sample is looked up even if the block is not in the map. */
-static void end_block(struct slot *slot, void *block, bool may_be_unknown)
-{
-	struct block entry = blocks_take(&slot->block_cache, (uintptr_t)block);
-	uint64_t began = cpu_limit_now();
-	bool sample = entry.counters == 0 && record_take_sample(block, &entry);
-
-	if (entry.counters != 0)
-		record_ended(slot, block, &entry,
-			     over(usable_of(block, entry.size_bytes), entry.size_bytes),
-			     slot->last_block == block);
-	else if (!may_be_unknown)
-		record_unknown_free(block);
-	if (sample)
-		cpu_limit_took_since(began);
-}
-
 static void on_dalloc(UNUSED void *extra, int type, void *block, UNUSED uintptr_t *arguments)
 {
 	const uintptr_t *frame = HOOK_FRAME();
@@ -185,7 +147,9 @@ static void on_dalloc(UNUSED void *extra, int type, void *block, UNUSED uintptr_
 	if (UNLIKELY(slot == NULL))
 		return;
 	hook_record(frame);
-	end_block(slot, block, type >= DALLOC_REALLOC);
+	struct block entry = blocks_take(&slot->block_cache, (uintptr_t)block);
+
+	called_end(slot, block, &entry, usable_of(block, entry.size_bytes), type >= DALLOC_REALLOC);
 	hook_leave();
 }
 
@@ -227,16 +191,11 @@ static bool install(mallctl_fn *mallctl, struct hooks hooks, void **ret_handle)
 	return mallctl("experimental.hooks.install", ret_handle, &bytes, &hooks, sizeof hooks) == 0;
 }
 
-static void *function_at(uint64_t address)
-{
-	return address != 0 ? (void *)(libc_bias(libc_first_object()) + address) : NULL;
-}
-
 static void free_probe(const struct live_hooks *at, void *block)
 {
-	void (*free_or_dallocx)(void *, int) = (void (*)(void *, int))function_at(at->free);
+	void (*free_or_dallocx)(void *, int) = (void (*)(void *, int))linked_in_function(at->free);
 	void (*sdallocx)(void *, size_t, int) =
-		(void (*)(void *, size_t, int))function_at(at->sdallocx);
+		(void (*)(void *, size_t, int))linked_in_function(at->sdallocx);
 
 	if (free_or_dallocx != NULL)
 		free_or_dallocx(block, 0);
@@ -247,7 +206,8 @@ static void free_probe(const struct live_hooks *at, void *block)
 /* Learns jemalloc's numbers; false: it has no hooks, or others than we know. */
 static bool learn_numbers(mallctl_fn *mallctl, const struct live_hooks *at)
 {
-	void *(*its_realloc)(void *, size_t) = (void *(*)(void *, size_t))function_at(at->realloc);
+	void *(*its_realloc)(void *, size_t) =
+		(void *(*)(void *, size_t))linked_in_function(at->realloc);
 	void *handle = NULL;
 
 	if (!install(mallctl, (struct hooks){ probe_alloc, probe_dalloc, NULL, &probe }, &handle))
@@ -262,52 +222,30 @@ static bool learn_numbers(mallctl_fn *mallctl, const struct live_hooks *at)
 	       probe.type <= REALLOC_OLDEST + 1;
 }
 
-/* "5.3.0-0-g54eaed1d": up to the first hyphen. */
-static void read_version(mallctl_fn *mallctl, char ret[static sizeof jemalloc_version])
+/* "jemalloc 5.3.0", of a version "5.3.0-0-g54eaed1d". */
+static void name_it(mallctl_fn *mallctl, char ret[static LINKED_IN_NAME])
 {
-	const char *version = "";
-	size_t bytes = sizeof version, i = 0;
+	const char *version = "?", *text = "jemalloc ";
+	size_t bytes = sizeof version, length = 0;
 
 	if (mallctl("version", &version, &bytes, NULL, 0) != 0)
 		version = "?";
-	for (; i < sizeof jemalloc_version - 1 && version[i] && version[i] != '-'; i++)
-		ret[i] = version[i];
+	while (*text)
+		ret[length++] = *text++;
+	while (length < LINKED_IN_NAME - 1 && *version && *version != '-')
+		ret[length++] = *version++;
+	ret[length] = 0;
 }
 
-COLD static void install_once(const struct live_hooks *at)
+COLD bool jemalloc_install(const struct live_hooks *at, char ret_name[static LINKED_IN_NAME])
 {
-	mallctl_fn *mallctl = (mallctl_fn *)function_at(at->mallctl);
+	mallctl_fn *mallctl = (mallctl_fn *)linked_in_function(at->mallctl);
 	void *handle = NULL;
-	char version[sizeof jemalloc_version] = "";
 
-	its_usable = (size_t(*)(const void *, int))function_at(at->usable);
-	jemalloc_operators = (uintptr_t)function_at(at->operators);
-	jemalloc_operators_bytes = at->operators_bytes;
-	jemalloc_pages = (uintptr_t)function_at(at->pages);
-	jemalloc_pages_bytes = at->pages_bytes; /* from now on: jemalloc may initialize itself */
+	its_usable = (size_t(*)(const void *, int))linked_in_function(at->usable);
 	if (!learn_numbers(mallctl, at) ||
-	    !install(mallctl, (struct hooks){ on_alloc, on_dalloc, on_expand, NULL }, &handle)) {
-		jemalloc_pages_bytes = 0;
-		return;
-	}
-	if (next.other_malloc != NULL)
-		operators_leave_to_malloc();
-	read_version(mallctl, version);
-	__builtin_memcpy(jemalloc_version, version, sizeof version);
-	allocator_name();
-}
-
-void jemalloc_install(void)
-{
-	static bool done;
-
-	if (LIKELY(settings.hooks.program == 0) || done)
-		return;
-	done = true;
-	if (!jemalloc_is_expected())
-		return;
-	int before = errno;
-
-	install_once(&settings.hooks);
-	errno = before;
+	    !install(mallctl, (struct hooks){ on_alloc, on_dalloc, on_expand, NULL }, &handle))
+		return false;
+	name_it(mallctl, ret_name);
+	return true;
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a jemalloc inside the executable. The collector has found its functions in the file that it started; the settings
+/* What is known of an allocator inside the executable. The collector has found its functions in the file that it started; the settings
  * also reach the programs that this one starts, so the addresses are used only if this is the same program.
  *
- * Owns: the variables in jemalloc.h, written once, by jemalloc_install. */
-#include "recorder/hooks/jemalloc.h"
+ * Owns: the variables in linked_in.h, written once, by linked_in_install. */
+#include "recorder/hooks/linked_in.h"
 
 #include <sys/auxv.h>
 
+#include "format/live/live_hooks.h"
 #include "recorder/libc/libc.h"
 #include "recorder/process/settings.h"
 #include "recorder/sys.h"
 
-char jemalloc_version[8];
-uintptr_t jemalloc_pages, jemalloc_pages_bytes;
-uintptr_t jemalloc_operators, jemalloc_operators_bytes;
+char linked_in_name[LINKED_IN_NAME];
+uintptr_t linked_in_pages, linked_in_pages_bytes;
+uintptr_t linked_in_entry, linked_in_entry_bytes;
 
-bool jemalloc_is_expected(void)
+bool linked_in_is_expected(void)
 {
 	const Elf64_Phdr *headers = (const Elf64_Phdr *)sys_auxiliary(AT_PHDR);
 
@@ -24,4 +25,9 @@ bool jemalloc_is_expected(void)
 	       settings.hooks.program ==
 		       live_program_id(headers, sys_auxiliary(AT_PHNUM),
 				       (const char *)libc_bias(libc_first_object()), true);
+}
+
+void *linked_in_function(uint64_t address)
+{
+	return address != 0 ? (void *)(libc_bias(libc_first_object()) + address) : NULL;
 }
