@@ -188,30 +188,64 @@ static void take_section(struct span bytes, const char *wanted, struct extent *r
 	elf_walk_end(&walk);
 }
 
-/* 0: not an executable of this machine's kind, or damaged. */
-static uint64_t program_id(struct span program)
+/* The program headers, aligned, unlike those in the file; the caller frees them. NULL: not an executable of this machine's kind, or
+ * damaged. */
+static Elf64_Phdr *read_headers(struct span program, size_t *ret_count)
 {
 	Elf64_Ehdr head;
 	struct span table, note;
 
 	if (program.size < sizeof head)
-		return 0;
+		return NULL;
 	memcpy(&head, program.data, sizeof head);
 	if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    head.e_phentsize != sizeof(Elf64_Phdr) || head.e_phnum == 0 ||
 	    !span_part(program, head.e_phoff, head.e_phnum * sizeof(Elf64_Phdr), &table))
-		return 0;
-	AUTO_FREE Elf64_Phdr *headers = malloc(table.size); /* aligned, unlike the file */
+		return NULL;
+	AUTO_FREE Elf64_Phdr *headers = malloc(table.size);
 
 	if (!headers || !table.data)
-		return 0;
+		return NULL;
 	memcpy(headers, table.data, table.size);
 	for (size_t i = 0; i < head.e_phnum; i++) {
 		if (headers[i].p_type == PT_NOTE &&
 		    !span_part(program, headers[i].p_offset, headers[i].p_filesz, &note))
-			return 0;
+			return NULL;
 	}
-	return live_program_id(headers, head.e_phnum, (const char *)program.data, false);
+	*ret_count = head.e_phnum;
+	return TAKE(headers);
+}
+
+/* Whether there is code at this address, or nothing is said to be there. The symbols may be those of another file. */
+static bool is_code(const Elf64_Phdr *headers, size_t count, uint64_t address)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (headers[i].p_type == PT_LOAD && headers[i].p_flags & PF_X &&
+		    address - headers[i].p_vaddr < headers[i].p_filesz)
+			return true;
+	}
+	return address == 0;
+}
+
+static bool are_code(const Elf64_Phdr *headers, size_t count, const struct live_hooks *hooks)
+{
+	const uint64_t called[] = { hooks->mallctl,    hooks->add_new,	     hooks->remove_new,
+				    hooks->add_delete, hooks->remove_delete, hooks->realloc,
+				    hooks->free,       hooks->sdallocx,	     hooks->usable };
+
+	for (size_t i = 0; i < ARRAY_SIZE(called); i++) {
+		if (!is_code(headers, count, called[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Any program may have a function of the name mallctl: jemalloc also has the beginning of its messages. */
+static bool has_text_of_jemalloc(struct span program)
+{
+	static const char text[] = "<jemalloc>: ";
+
+	return memmem(program.data, program.size, text, sizeof text - 1) != NULL;
 }
 
 static bool find_jemalloc(struct span symbols, struct search *search)
@@ -237,19 +271,22 @@ static bool find_tcmalloc(struct span symbols, struct search *search)
 bool allocator_hooks_of(struct span program, struct span symbols, struct live_hooks *ret)
 {
 	struct search search = { 0 };
-	uint64_t id = program_id(program);
+	size_t count = 0;
+	AUTO_FREE Elf64_Phdr *headers = read_headers(program, &count);
 
 	*ret = (struct live_hooks){ 0 };
-	if (id == 0)
+	if (!headers)
 		return false;
-	if (!find_jemalloc(symbols, &search)) {
+	if (!find_jemalloc(symbols, &search) || !has_text_of_jemalloc(program)) {
 		search = (struct search){ 0 };
 		if (!find_tcmalloc(symbols, &search))
 			return false;
 	}
+	if (!are_code(headers, count, &search.hooks))
+		return false;
 	take_extent(search.pages, &search.hooks.pages, &search.hooks.pages_bytes);
 	take_extent(search.entry, &search.hooks.entry, &search.hooks.entry_bytes);
-	search.hooks.program = id;
+	search.hooks.program = live_program_id(headers, count, (const char *)program.data, false);
 	*ret = search.hooks;
 	return true;
 }

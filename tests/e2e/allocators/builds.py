@@ -10,7 +10,6 @@ import shutil
 import subprocess
 
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
-FAMILY = ["malloc", "free", "calloc", "realloc", "posix_memalign"]
 BUILD_SECONDS = 3600
 
 # One source for C and C++. The last block is held for as long as the collector needs to see memory that is in no block.
@@ -21,6 +20,24 @@ C = """
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef PREFIX
+#define JOINED(prefix, name) prefix##name
+#define NAME(prefix, name) JOINED(prefix, name)
+#define malloc NAME(PREFIX, malloc)
+#define calloc NAME(PREFIX, calloc)
+#define realloc NAME(PREFIX, realloc)
+#define posix_memalign NAME(PREFIX, posix_memalign)
+#define free NAME(PREFIX, free)
+#ifdef __cplusplus
+extern "C" {
+#endif
+void *malloc(size_t), *calloc(size_t, size_t), *realloc(void *, size_t);
+void free(void *);
+int posix_memalign(void **, size_t, size_t);
+#ifdef __cplusplus
+}
+#endif
+#endif
 enum { THREADS = 4, ROUNDS = 3000, HELD = 64 << 20 };
 struct truth { unsigned long calls, bytes, frees, reallocs, rounded; };
 #define NOINLINE __attribute__((noinline))
@@ -157,6 +174,63 @@ debug = true
 [workspace]
 """
 
+# Two HTTP servers that answer "/?n=N" with N lines, and "/quit" with how many such requests there were, on the port of their first argument.
+SERVICES = """
+[package]
+name = "services"
+version = "0.1.0"
+edition = "2021"
+[dependencies]
+axum = "=0.8.9"
+tokio = { version = "=1.54.1", features = ["rt-multi-thread", "macros", "net"] }
+tiny_http = "=0.12.0"
+tikv-jemallocator = "=0.7.0"
+[profile.release]
+debug = true
+[workspace]
+"""
+ANSWER = """
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static REQUESTS: AtomicU64 = AtomicU64::new(0);
+fn answer(n: usize) -> String {
+    REQUESTS.fetch_add(1, Relaxed);
+    let lines: Vec<String> = (0..n).map(|i| format!("line {} of {}", i, n)).collect();
+    lines.join(";")
+}
+fn quit() -> ! {
+    println!("REQUESTS {}", REQUESTS.load(Relaxed));
+    std::process::exit(0)
+}
+"""
+AXUM = """
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let port: u16 = std::env::args().nth(1).unwrap().parse().unwrap();
+    let work = |axum::extract::RawQuery(q): axum::extract::RawQuery| async move { answer(q.unwrap()[2..].parse().unwrap()) };
+    let app = axum::Router::new()
+        .route("/", axum::routing::get(work))
+        .route("/quit", axum::routing::get(|| async { quit() as () }));
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    axum::serve(listener, app).await.unwrap();
+}
+"""
+TINY = """
+fn main() {
+    let port: u16 = std::env::args().nth(1).unwrap().parse().unwrap();
+    let server = std::sync::Arc::new(tiny_http::Server::http(("127.0.0.1", port)).unwrap());
+    let threads: Vec<_> = (0..2).map(|_| { let server = server.clone(); std::thread::spawn(move || {
+        for request in server.incoming_requests() {
+            if request.url() == "/quit" { quit(); }
+            let text = answer(request.url()[4..].parse().unwrap());
+            request.respond(tiny_http::Response::from_string(text)).unwrap();
+        }
+    }) }).collect();
+    for t in threads { t.join().unwrap(); }
+}
+"""
+
 # name: (crate, its version, its GlobalAlloc, the feature that gives its functions the names of libc's, the archive in its output)
 JEMALLOC = ("tikv_jemallocator::Jemalloc", '"unprefixed_malloc_on_supported_platforms"', "lib/libjemalloc_pic.a")
 CRATES = {
@@ -207,6 +281,21 @@ class Builds:
         found = list(path.glob(f"target/release/build/*-sys-*/out/{archive}")) if archive else []
         return path / "target/release/program", found[0] if found else None
 
+    def services(self):
+        """The folder of the programs `axum` and `tiny_http`, with the jemalloc that crate() has compiled."""
+        files = {"Cargo.toml": SERVICES, "src/bin/axum.rs": ANSWER + AXUM, "src/bin/tiny_http.rs": ANSWER + TINY}
+        target = self.crate("jemalloc-5.3.1", prefixed=True)[0].parents[1]
+
+        def build(path):
+            (path / "src/bin").mkdir(parents=True)
+            for file, text in files.items():
+                (path / file).write_text(text)
+            run("cargo", "build", "--release", "-q", "-j2", "--target-dir", target, cwd=path)
+            for name in ("axum", "tiny_http"):
+                shutil.copy(target / "release" / name, path / name)
+
+        return self.make("services", files, build)
+
     def snmalloc(self, prefixed):
         """The crate has functions for Rust only; those for C are in the sources that it brings."""
         program, _ = self.crate("snmalloc", prefixed=True)
@@ -246,10 +335,14 @@ class Builds:
         libraries = [str(library) for library in libraries]
         if language == "rust":
             source, text = "main.rs", RUST.replace("use ALLOCATOR", "use std::alloc::System")
-            argv = ["rustc", "-O", "-g", "--edition=2021", *(f"-Clink-arg={word}" for word in [*libraries, *flags])]
+            # Options of the linker come behind libc, whose malloc would be taken.
+            archives = [pathlib.Path(word) for word in libraries if word.endswith(".a")]
+            libraries = [word for word in libraries if not word.endswith(".a")]
+            first = [f"-lstatic:-bundle,+whole-archive={path.stem.removeprefix('lib')}" for path in archives]
+            argv = ["rustc", "-O", "-g", "--edition=2021", *(f"-Lnative={path.parent}" for path in archives), *first, *(word if word.startswith("-C") else f"-Clink-arg={word}" for word in [*libraries, *flags])]
         else:
             source, text = ("main.c", C) if language == "c" else ("main.cc", C)
-            argv = ["gcc"] if language == "c" else ["g++", "-std=c++17", *(["-DOPERATORS"] if not any("-Dmalloc=" in f for f in flags) else [])]
+            argv = ["gcc"] if language == "c" else ["g++", "-std=c++17", *([] if any("-DPREFIX" in f for f in flags) else ["-DOPERATORS"])]
             argv += ["-O2", "-g", "-w", "-fno-builtin", "-pthread", *flags]
 
         def build(path):

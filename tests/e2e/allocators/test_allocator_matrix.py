@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from builds import CRATES, FAMILY, PREFIXES, Builds
+from builds import CRATES, PREFIXES, Builds
 from compiled import losses
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
@@ -17,6 +17,7 @@ ALLOCATORS = ["glibc", "jemalloc-5.2.1", "jemalloc-5.3.0", "jemalloc-5.3.1", "gp
 LINKED = ["shared", "preloaded", "static", "prefixed", "stripped"]
 LANGUAGES = ["c", "c++", "rust"]
 HOOKS = {"jemalloc-5.2.1", "jemalloc-5.3.0", "jemalloc-5.3.1", "gperftools"}
+THREADS = 5  # of the programs
 # What a report calls it.
 TITLES = {"gperftools": "tcmalloc"}
 
@@ -65,8 +66,7 @@ def make(builds, allocator, how, language):
     if language == "rust" and allocator in CRATES and (how == "prefixed" or allocator != "snmalloc"):
         program, _ = builds.crate(allocator, prefixed=how == "prefixed")
     elif how == "prefixed":
-        names = [f"-D{name}={PREFIXES[allocator]}{name}" for name in FAMILY]
-        program = builds.program(name, language, [builds.archive(allocator, prefixed=True), *rest], *names)
+        program = builds.program(name, language, [builds.archive(allocator, prefixed=True), *rest], f"-DPREFIX={PREFIXES[allocator]}")
     else:
         # Nothing else takes malloc from the archive if only operators call it.
         program = builds.program(f"{allocator}-static-{language}", language, ["-Wl,-u,malloc", builds.archive(allocator, prefixed=False), *rest])
@@ -93,7 +93,11 @@ def check_recorded(done, allocator, how, language, report_json):
     if allocator == "gperftools" and how in ("static", "prefixed"):
         truth["bytes"] += rounded  # its hooks are told the size that was rounded up to the alignment
     [process] = report_json(done.path)["processes"]
-    assert losses(process) == {} and report_json(done.path)["warnings"] == {}
+    lost = losses(process)
+    if allocator == "snmalloc":
+        # Its malloc registers a destructor for the thread, for which libc allocates inside of it; libc frees it outside.
+        assert lost.pop("unknown_frees", 0) <= THREADS
+    assert lost == {} and set(report_json(done.path)["warnings"]) <= {"unknown_frees"} & set(losses(process))
     assert process["allocator"].endswith(" (hooks)") == (how in ("static", "prefixed"))
     if language != "rust" and how != "stripped":
         assert totals(report_json(done.path, "sites")["sites"]) == truth
