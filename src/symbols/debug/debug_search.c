@@ -181,6 +181,36 @@ int debug_search_open(const struct debug_search *search, const struct debug_want
 	return fd;
 }
 
+static bool has_dwarf(int fd)
+{
+	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	bool has = elf && elf_section(elf, ".debug_info");
+
+	elf_end(elf);
+	return has;
+}
+
+/* A copy of the module itself that was not stripped, in one of the user's folders. */
+static int try_unstripped(const struct debug_search *search, const char *module,
+			  struct span build_id, char **ret_path)
+{
+	const struct debug_wanted wanted = { .beside = module,
+					     .name = path_base(module),
+					     .build_id = build_id };
+	AUTO_FREE char *folder = path_folder(module);
+
+	for (size_t i = 0; folder && build_id.size > 0 && i + 1 < search->folder_count; i++) {
+		AUTO_FREE char *path = NULL;
+		AUTO_CLOSE int fd = try_below(search->folders[i], folder, &wanted, &path);
+
+		if (fd >= 0 && has_dwarf(fd)) {
+			*ret_path = TAKE(path);
+			return TAKE_FD(fd);
+		}
+	}
+	return -1;
+}
+
 int debug_search_debug_file(const struct debug_search *search, const char *module_path,
 			    struct span build_id, const char *link, uint32_t checksum,
 			    char **ret_path)
@@ -196,7 +226,9 @@ int debug_search_debug_file(const struct debug_search *search, const char *modul
 		.checksum = checksum,
 	};
 
-	return debug_search_open(search, &wanted, ret_path);
+	int fd = debug_search_open(search, &wanted, ret_path);
+
+	return fd >= 0 ? fd : try_unstripped(search, module_path, build_id, ret_path);
 }
 
 /* libdwfl calls this for a module without DWARF. */

@@ -33,8 +33,8 @@ struct debug_question {
 
 /*
  * The extra folders precede the system's. A folder is like /usr/lib/debug: it has its own .build-id,
- * or files under the path of their module. False if out of memory. The search must not be moved
- * after its first use.
+ * or files under the path of their module or a part of it, which may be debug files or modules that were
+ * not stripped. False if out of memory. The search must not be moved after its first use.
  */
 bool debug_search_init(struct debug_search *search, const char *const *extra, size_t count);
 void debug_search_release(struct debug_search *search);

@@ -384,3 +384,19 @@ def test_names_have_the_style_that_is_asked_for(style, put, each, scratch, recor
     assert stack[0]["function"] == put  # inlined, and without a linkage name
     assert stack[2]["function"].startswith(each), stack[2]
     assert stack[3]["function"] == {"full": "templates()", "short": "templates", "raw": "_Z9templatesv"}[style]
+
+
+@pytest.mark.parametrize("layout", ["", "bin", "whole"])
+def test_a_build_folder_names_a_stripped_program(layout, scratch, record, report_json):
+    program = build_scenes(scratch, "g++", "-O2", "-Wl,--build-id")
+    folder = scratch / "build" / {"": "", "bin": program.parent.name, "whole": str(program.parent)[1:]}[layout]
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(program, folder / program.name)
+    subprocess.run(["strip", program], check=True)
+    done = record([program])
+    unnamed = of_program(report_json(done.path, "sites", "--no-cache"), program)
+    assert unnamed and all(is_place(f, program) for f in unnamed)
+    check_golden(report_json(done.path, "sites", "--no-cache", "--debug-folder", scratch / "build"))
+    # A copy that is stripped too tells nothing.
+    subprocess.run(["strip", folder / program.name], check=True)
+    assert of_program(report_json(done.path, "sites", "--no-cache", "--debug-folder", scratch / "build"), program) == unnamed
