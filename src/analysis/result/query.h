@@ -95,6 +95,7 @@ struct query {
 	bool callees_first; /* a tree from the allocating function up instead of from main down */
 	bool fold_recursion;
 	bool fold_libraries;
+	struct sources *sources; /* by line: show the text of the lines; NULL: do not */
 };
 
 #endif

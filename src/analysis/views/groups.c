@@ -19,6 +19,7 @@
 #include "analysis/result/types.h"
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/frames/sources.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
 #include "util/files.h"
@@ -372,6 +373,7 @@ enum group_column {
 	GROUP_LINE,
 	GROUP_MODULE,
 	GROUP_PROCESS,
+	GROUP_SOURCE,
 	GROUP_COLUMNS,
 };
 
@@ -426,6 +428,12 @@ static void fill_names(struct grouping *g, const struct group *group, struct res
 	row[GROUP_FILE] = value_text(f && g->by != AXIS_MODULE ? f->file : NULL);
 	row[GROUP_LINE] = value_id(one_line ? f->line : 0);
 	row[GROUP_MODULE] = value_text(f ? f->module : NULL);
+	row[GROUP_SOURCE] = value_unknown();
+	if (one_line && f->file && g->query->sources) {
+		const char *text = sources_line(g->query->sources, g->profile, f->file, f->line);
+
+		row[GROUP_SOURCE] = text ? value_text(arena_strdup(arena, text)) : value_unknown();
+	}
 	row[GROUP_PROCESS] = value_id(group->process ? group->process->pid : 0);
 }
 
@@ -474,6 +482,7 @@ static bool fill_table(struct grouping *g)
 	const struct cost_row *cost = &cost_rows[s->cost];
 	enum result_unit unit = cost_unit(s->cost, s->change);
 	bool frames = axis->of_frames, moment = cost->of_moment;
+	bool shows_source = g->by == AXIS_LINE && g->query->sources;
 	const struct result_column columns[GROUP_COLUMNS] = {
 		[GROUP_SHARE] = { NULL, s->against ? NULL : title_of(g->result, s->share_title),
 				  UNIT_PERCENT },
@@ -501,6 +510,8 @@ static bool fill_table(struct grouping *g)
 				 UNIT_ID },
 		[GROUP_MODULE] = { frames && g->by != AXIS_MODULE ? "module" : NULL, NULL,
 				   UNIT_TEXT },
+		[GROUP_SOURCE] = { shows_source ? "source_text" : NULL,
+				   shows_source ? "SOURCE" : NULL, UNIT_TEXT },
 		[GROUP_PROCESS] = { g->by == AXIS_PROCESS ? "pid" : NULL, NULL, UNIT_ID },
 	};
 

@@ -26,6 +26,7 @@ enum bundle_option {
 	OPT_REDACT,
 	OPT_SOURCES,
 	OPT_SOURCE_FOLDER,
+	OPT_SOURCE_MAP,
 	OPT_DEBUG_FOLDER,
 	OPT_DEBUGINFOD,
 	OPT_DEBUGINFOD_DEADLINE,
@@ -59,6 +60,7 @@ static const struct option_row option_rows[] = {
 				.fallback =
 					"the git repository that this folder is in, else this folder",
 				.scope = OPTION_TYPED_ONLY },
+	[OPT_SOURCE_MAP] = SOURCE_MAP_ROW,
 	[OPT_DEBUG_FOLDER] = { "debug-folder", 0, "FOLDER",
 			       "search FOLDER for debug information first; may be repeated",
 			       .group = "Names" },
@@ -128,6 +130,8 @@ static int take_option(void *state, int option, const char *value, struct error 
 		return 0;
 	case OPT_SOURCE_FOLDER:
 		return add_source_folder(c, value, error);
+	case OPT_SOURCE_MAP:
+		return query_options_sources(&c->asked, value, error);
 	case OPT_DEBUG_FOLDER:
 		return query_options_take(&c->asked, QUERY_DEBUG_FOLDER, value, error);
 	case OPT_DEBUGINFOD:
@@ -197,6 +201,7 @@ static int bundle(void *state, const struct common_options *common, struct error
 		profile_free(profile);
 		return -1;
 	}
+	c->bundle.sources = c->asked.sources;
 	c->bundle.source_folders = c->source_folders.at;
 	c->bundle.source_folder_count = c->source_folders.count;
 	/* The reader chooses the style: store raw names, which all styles are derived from. */

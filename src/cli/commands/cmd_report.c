@@ -26,6 +26,8 @@ enum report_option {
 	OPT_PID,
 	OPT_BYTES,
 	OPT_MAX_TOKENS,
+	OPT_SOURCE,
+	OPT_SOURCE_MAP,
 };
 
 static const struct option_row option_rows[] = {
@@ -41,6 +43,9 @@ static const struct option_row option_rows[] = {
 	[OPT_BYTES] = { "bytes", 'b', NULL, "show exact byte counts" },
 	[OPT_MAX_TOKENS] = { "max-tokens", 0, "N",
 			     "with --format markdown: at most N tokens, of 4 bytes each" },
+	[OPT_SOURCE] = { "source", 0, NULL, "with --by line: show the text of each line",
+			 .group = "What to show" },
+	[OPT_SOURCE_MAP] = SOURCE_MAP_ROW,
 	QUERY_ROWS,
 };
 
@@ -50,7 +55,7 @@ struct report {
 	const char *output; /* NULL: stdout */
 	struct show show;
 	struct query_options asked;
-	bool view_given;
+	bool view_given, shows_source;
 	uint64_t typed; /* bits of enum query_option: given on the command line, not in settings */
 };
 
@@ -100,6 +105,11 @@ static int take_option(void *state, int option, const char *value, struct error 
 		return 0;
 	case OPT_MAX_TOKENS:
 		return take_tokens(report, value, error);
+	case OPT_SOURCE:
+		report->shows_source = true;
+		return query_options_sources(&report->asked, NULL, error);
+	case OPT_SOURCE_MAP:
+		return query_options_sources(&report->asked, value, error);
 	default:
 		if (!options_origin())
 			report->typed |= UINT64_C(1) << option;
@@ -198,10 +208,25 @@ static int show_report(void *state, const struct common_options *common, struct 
 	return status;
 }
 
+static int check_source(struct report *report, struct error *error)
+{
+	const struct query *query = &report->asked.query;
+	bool page = !report->show.renderer->run;
+
+	if (report->shows_source && (page || !query->has_axis || query->by != AXIS_LINE))
+		return error_set(error, "--source needs --by line");
+	if (report->asked.sources && !report->shows_source && !page)
+		return error_set(error, "--source-map needs --source, or --format html");
+	report->asked.query.sources = report->shows_source ? report->asked.sources : NULL;
+	return 0;
+}
+
 static int check(void *state, struct error *error)
 {
-	const struct report *report = state;
+	struct report *report = state;
 
+	if (check_source(report, error) < 0)
+		return -1;
 	if (report->pid && report->path)
 		return error_set(error,
 				 "either --pid or a recording, not both; of a recording, --process "

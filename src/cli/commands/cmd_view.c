@@ -32,7 +32,8 @@ enum view_option {
 	OPT_NO_OPEN,
 	OPT_PORT,
 	OPT_HOST,
-	OPT_SOCKET
+	OPT_SOCKET,
+	OPT_SOURCE_MAP
 };
 
 static const struct option_row option_rows[] = {
@@ -48,6 +49,7 @@ static const struct option_row option_rows[] = {
 		       .group = "Server", .fallback = "127.0.0.1", .scope = OPTION_TYPED_ONLY },
 	[OPT_SOCKET] = { "socket", 0, "FILE", "listen on a Unix socket instead, for ssh -L",
 			 .group = "Server", .scope = OPTION_TYPED_ONLY },
+	[OPT_SOURCE_MAP] = SOURCE_MAP_ROW,
 	QUERY_MACHINE_ROWS,
 };
 
@@ -90,6 +92,8 @@ static int take_option(void *state, int option, const char *value, struct error 
 	case OPT_NO_OPEN:
 		c->no_open = true;
 		return 0;
+	case OPT_SOURCE_MAP:
+		return query_options_sources(&c->asked, value, error);
 	case OPT_PORT:
 		return take_port(c, value, error);
 	case OPT_HOST:

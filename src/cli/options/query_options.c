@@ -13,6 +13,7 @@
 #include "base/compiler.h"
 #include "cli/options/options.h"
 #include "cli/options/own_option.h"
+#include "model/frames/sources.h"
 #include "util/text/units.h"
 #include "util/cleanup.h"
 
@@ -275,8 +276,18 @@ const struct analysis *query_options_default_view(const struct query_options *as
 	return &analyses[0];
 }
 
+int query_options_sources(struct query_options *asked, const char *from_to, struct error *error)
+{
+	if (!asked->sources)
+		asked->sources = sources_new();
+	if (!asked->sources)
+		return error_set(error, "out of memory");
+	return from_to ? sources_move(asked->sources, from_to, error) : 0;
+}
+
 void query_options_release(struct query_options *asked)
 {
+	sources_free(asked->sources);
 	filters_release(&asked->query.filters);
 	vector_release(&asked->debug_folders);
 	free(asked->own);

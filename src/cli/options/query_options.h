@@ -107,6 +107,7 @@ struct query_options {
 	char *own;		  /* a rule for profile_set_own; NULL: the recording's */
 	struct names_options names;
 	VECTOR(const char *) debug_folders;
+	struct sources *sources; /* with the moves of --source-map; NULL: none, and not --source */
 	bool limit_given, style_given, no_own;
 };
 
@@ -121,6 +122,16 @@ const struct analysis *query_options_default_view(const struct query_options *as
 int query_options_take(struct query_options *asked, enum query_option option, const char *value,
 		       struct error *error);
 void query_options_release(struct query_options *asked);
+
+/* --source-map, for commands that read sources; value NULL: no move. Creates asked->sources. */
+int query_options_sources(struct query_options *asked, const char *from_to, struct error *error);
+#define SOURCE_MAP_ROW                                                                              \
+	{                                                                                           \
+		"source-map", 0, "FROM=TO",                                                         \
+			"read source files below FROM, where they were compiled, below TO; may be " \
+			"repeated",                                                                 \
+			.group = "Names"                                                            \
+	}
 
 /* The choices of --kind, --frames and --names. */
 extern const char *const kind_words[];

@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "cli/web/web.h"
 #include "model/frames/bundle.h"
+#include "model/frames/sources.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/text/json.h"
@@ -101,9 +102,12 @@ static void find_bundled(struct web_file *file, const char *name, struct bundled
 }
 
 /* Reads the file and replaces its line ends with NULs. Returns false if there is no such text file. */
-static bool read_lines(const char *file, struct buffer *text, line_vector *lines)
+static bool read_lines(const struct web *web, const char *file, struct buffer *text,
+		       line_vector *lines)
 {
-	if (file[0] != '/' || file_read(file, FILE_MAX_BYTES, text, NULL) < 0)
+	AUTO_FREE char *path = sources_path(web->asked->sources, file);
+
+	if (!path || path[0] != '/' || file_read(path, FILE_MAX_BYTES, text, NULL) < 0)
 		return false;
 	if (memchr(text->data ? text->data : (const uint8_t *)"", 0, text->size))
 		return false;
@@ -157,7 +161,7 @@ static void answer_lines(struct web *web, const char *file, struct serve_answer 
 	for (size_t i = 0; i < web->files.count; i++)
 		find_bundled(&web->files.at[i], file, &bundled);
 	find_bundled(&web->before, file, &bundled);
-	if (read_lines(file, &text, &disk) && agree(&disk, &bundled.lines))
+	if (read_lines(web, file, &text, &disk) && agree(&disk, &bundled.lines))
 		print_lines(&answer->body, file, "disk", &disk);
 	else if (bundled.lines.count && !bundled.failed)
 		print_lines(&answer->body, file, "bundle", &bundled.lines);

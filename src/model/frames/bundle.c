@@ -158,10 +158,11 @@ static bool is_below(int fd, const struct bundle_options *options)
 }
 
 /* False if the file does not exist or may not be included. */
-static bool read_source(const char *path, const struct bundle_options *options,
+static bool read_source(const char *file, const struct bundle_options *options,
 			struct bundle_counts *counts, struct buffer *text)
 {
-	AUTO_CLOSE int fd = file_open_regular(path, NULL, NULL);
+	AUTO_FREE char *path = sources_path(options->sources, file);
+	AUTO_CLOSE int fd = path ? file_open_regular(path, NULL, NULL) : -1;
 
 	if (fd < 0)
 		return false;

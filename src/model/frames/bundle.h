@@ -11,6 +11,7 @@
 
 #include "model/frames/names.h"
 #include "model/frames/redact.h"
+#include "model/frames/sources.h"
 #include "model/profile.h"
 #include "util/error.h"
 
@@ -21,7 +22,8 @@ struct bundle_options {
 	 * symbolic links. */
 	const char *const *source_folders;
 	size_t source_folder_count;
-	enum redaction redaction; /* not with source_lines */
+	const struct sources *sources; /* where files are read: sources_path; may be NULL */
+	enum redaction redaction;      /* not with source_lines */
 };
 
 struct bundle_counts {
