@@ -60,6 +60,7 @@ static void later_line_counts(void **state)
 		  "0x1100 0x80 LazyCompile:~fib /tmp/fib.js:1:13\n"
 		  "1040 20 used again\n"
 		  "1000 30 and again\n"
+		  "ffff80001000 10 of aarch64\n"
 		  "ffffffffffffff00 ff the end",
 		  1500 * second_ns);
 	struct perf_map *map = perf_map_open(path, life, &map_state);
@@ -69,6 +70,7 @@ static void later_line_counts(void **state)
 	assert_name(map, 0x1000, "and again");
 	assert_name(map, 0x102f, "and again");
 	assert_name(map, 0x1030, "first");
+	assert_name(map, 0x7fff80001000, "of aarch64"); /* frames keep 47 bits */
 	assert_name(map, 0x1040, "used again");
 	assert_name(map, 0x1060, "first");
 	assert_name(map, 0x10ff, "first");

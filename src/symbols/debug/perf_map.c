@@ -77,12 +77,13 @@ static bool read_hex(struct span *line, uint64_t *ret)
 /* Malformed lines are skipped: a runtime may be writing one. */
 static bool add_line(struct perf_map *map, struct span line)
 {
-	const uint64_t kept =
-		(1ull << 47) - 1; /* of the addresses of frames; aarch64 has 48 bits */
 	uint64_t start, size, end;
 
-	if (!read_hex(&line, &start) || !read_hex(&line, &size) || line.size == 0 ||
-	    !checked_add(start &= kept, size, &end))
+	if (!read_hex(&line, &start) || !read_hex(&line, &size) || line.size == 0)
+		return true;
+	if (start >> 47 == 1) /* aarch64: frames keep 47 bits of its 48 */
+		start ^= 1ull << 47;
+	if (!checked_add(start, size, &end))
 		return true;
 	uint32_t number = (uint32_t)map->names.count;
 
