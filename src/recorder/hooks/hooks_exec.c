@@ -312,7 +312,7 @@ static struct environment_change extend_environment(const uintptr_t *frame)
 }
 
 /* Another thread may legitimately have changed the environment meanwhile: in place, so that the change is in our copy,
- * or by allocating a larger one, which contains our entries. */
+ * or in another one, which contains our entries: a larger one, or (glibc 2.41 and newer) the one from before, which had room. */
 static void restore_environment(const struct environment_change *change, bool failed)
 {
 	char **now = environ, **to = now == change->start.envp ? change->before : now;
@@ -321,7 +321,7 @@ static void restore_environment(const struct environment_change *change, bool fa
 	for (size_t i = 0; change->ours[0] != NULL && now != NULL && now[i] != NULL; i++) {
 		/* If another thread replaced one of our entries, there is one entry more than fits. */
 		if (now[i] != change->ours[0] && now[i] != change->ours[1] &&
-		    (to != change->before || n < change->count))
+		    (now != change->start.envp || n < change->count))
 			to[n++] = now[i];
 	}
 	if (change->ours[0] != NULL) {
