@@ -52,7 +52,9 @@ struct slot {
 	void *last_block; /* the last block this thread allocated: freeing it next makes it temporary */
 	struct walk *walk;
 	uintptr_t inner_end; /* frames below this address are an allocator's own; 0 = none */
-	struct slot_resized resized;	  /* hooks_tcmalloc.c */
+	struct slot_resized resized; /* hooks_tcmalloc.c */
+	const uint64_t *its_bytes
+		[2]; /* of this thread, in jemalloc: hooks_jemalloc.c; NULL: not looked up yet */
 	struct stack_cache *cache_memory; /* NULL: no memory, or too many slots */
 	struct stack_cache *stack_cache;  /* cache_memory once it is in use: after some walks */
 	uint32_t walks;			  /* walks made without the cache */

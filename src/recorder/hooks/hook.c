@@ -131,6 +131,8 @@ static struct slot *register_thread(void)
 		return NULL;
 	}
 	release_locks(slot); /* of a thread that ended inside a hook and whose slot was reused */
+	slot->its_bytes[0] = NULL; /* the last thread's */
+	slot->resized = (struct slot_resized){ 0 };
 	thread_state.slot = slot;
 	thread_state.token = *fork_token;
 	countdown_none(); /* the parent's pointed into a slot that another thread may get in this process */

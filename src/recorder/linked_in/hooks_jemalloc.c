@@ -30,6 +30,8 @@ struct hooks {
 	void *extra;
 };
 
+typedef int mallctl_fn(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
+static mallctl_fn *its_mallctl;
 static size_t (*its_usable)(const void *block, int flags); /* NULL: the program does not have it */
 
 /* jemalloc's size classes: 8, multiples of 16 up to 128, then four for each doubling. Larger alignments may need more. */
@@ -66,6 +68,38 @@ static ALWAYS_INLINE uint64_t size_of(int type, const uintptr_t *arguments)
 	}
 }
 
+/* What this thread has allocated and freed. It changes inside of a hook only if a signal handler allocates or frees: jemalloc does not call
+ * us then. */
+COLD static void find_thread_bytes(struct slot *slot)
+{
+	static const char *const names[] = { "thread.allocatedp", "thread.deallocatedp" };
+	static const uint64_t unknown;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t bytes = sizeof slot->its_bytes[i];
+
+		if (its_mallctl(names[i], &slot->its_bytes[i], &bytes, NULL, 0) != 0)
+			slot->its_bytes[i] = &unknown;
+	}
+}
+
+static ALWAYS_INLINE uint64_t thread_bytes(struct slot *slot)
+{
+	if (UNLIKELY(slot->its_bytes[0] == NULL))
+		find_thread_bytes(slot);
+	return __atomic_load_n(slot->its_bytes[0], __ATOMIC_RELAXED) +
+	       __atomic_load_n(slot->its_bytes[1], __ATOMIC_RELAXED);
+}
+
+/* before: thread_bytes at the beginning of the hook. */
+static ALWAYS_INLINE void leave(struct slot *slot, uint64_t before)
+{
+	slot->inner_end = 0;
+	if (UNLIKELY(thread_bytes(slot) != before))
+		health_add(HEALTH_reentrant_calls);
+	hook_leave();
+}
+
 /* Removes the block that a resize ends. usable: before the resize; 0: unknown. */
 static struct realloc_old take_old(struct slot *slot, void *block, uint64_t usable)
 {
@@ -82,14 +116,14 @@ static struct realloc_old take_old(struct slot *slot, void *block, uint64_t usab
 static void resized(struct slot *slot, void *old_block, uint64_t old_usable, void *block,
 		    uint64_t size, const uintptr_t *arguments, const uintptr_t *frame)
 {
+	uint64_t before = thread_bytes(slot);
 	uint64_t fragmentation = called_over(usable_of(block, size), size);
 	struct realloc_old old = take_old(slot, old_block, old_usable);
 
 	hook_record(frame);
 	called_hide_frames(slot, (uintptr_t)arguments);
 	record_realloc(slot, old_block, &old, block, size, fragmentation, frame);
-	slot->inner_end = 0;
-	hook_leave();
+	leave(slot, before);
 }
 
 static void on_alloc(UNUSED void *extra, int type, void *block, UNUSED uintptr_t result,
@@ -110,13 +144,13 @@ static void on_alloc(UNUSED void *extra, int type, void *block, UNUSED uintptr_t
 			arguments, frame);
 		return;
 	}
+	uint64_t before = thread_bytes(slot);
 	uint64_t fragmentation = called_over(usable_of(block, size), size);
 
 	hook_record(frame);
 	called_hide_frames(slot, (uintptr_t)arguments);
 	record_new(slot, block, size, fragmentation, frame);
-	slot->inner_end = 0;
-	hook_leave();
+	leave(slot, before);
 }
 
 static void on_expand(UNUSED void *extra, int type, void *block, size_t old_usable,
@@ -146,16 +180,16 @@ static void on_dalloc(UNUSED void *extra, int type, void *block, UNUSED uintptr_
 
 	if (UNLIKELY(slot == NULL))
 		return;
+	uint64_t before = thread_bytes(slot);
+
 	hook_record(frame);
 	struct block entry = blocks_take(&slot->block_cache, (uintptr_t)block);
 
 	called_end(slot, block, &entry, usable_of(block, entry.size_bytes), type >= DALLOC_REALLOC);
-	hook_leave();
+	leave(slot, before);
 }
 
 /* ---- installation ---- */
-
-typedef int mallctl_fn(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
 
 /* What a realloc(NULL, PROBE_BYTES) and the free of its block showed. Not on a stack: removing the hooks does not wait for threads
  * that are inside of them. */
@@ -242,6 +276,7 @@ COLD bool jemalloc_install(const struct live_hooks *at, char ret_name[static LIN
 	mallctl_fn *mallctl = (mallctl_fn *)linked_in_function(at->mallctl);
 	void *handle = NULL;
 
+	its_mallctl = mallctl;
 	its_usable = (size_t(*)(const void *, int))linked_in_function(at->usable);
 	if (!learn_numbers(mallctl, at) ||
 	    !install(mallctl, (struct hooks){ on_alloc, on_dalloc, on_expand, NULL }, &handle))

@@ -174,6 +174,65 @@ def test_reports_say_what_it_costs(archive, folder, heapgauge, record, clean_env
     assert "jemalloc is linked in statically: recorded by its hooks" in text
 
 
+HANDLER = """
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <ucontext.h>
+static uintptr_t start, end;
+static volatile unsigned taken;
+static void *volatile kept;
+/* jemalloc can be called only where it is not interrupted itself: in the recorder. */
+static void handle(int signal, siginfo_t *info, void *context)
+{
+	uintptr_t at = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	if (at >= start && at < end) {
+		kept = malloc(100);
+		taken++;
+	}
+}
+int main(void)
+{
+	struct itimerval often = { { 0, 200 }, { 0, 200 } };
+	struct sigaction action = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART };
+	char line[4096];
+	FILE *maps = fopen("/proc/self/maps", "r");
+	while (fgets(line, sizeof line, maps)) {
+		unsigned long from, to;
+		char flags[8];
+		if (sscanf(line, "%lx-%lx %7s", &from, &to, flags) == 3 && flags[2] == 'x' && strstr(line, "libheapgauge"))
+			start = from, end = to;
+	}
+	fclose(maps);
+	sigaction(SIGPROF, &action, NULL);
+	setitimer(ITIMER_PROF, &often, NULL);
+	for (unsigned i = 0; taken < 20 && i < 200000000; i++) {
+		void *volatile block = malloc(1 + i % 1000);
+		free(block);
+	}
+	often = (struct itimerval){ 0 };
+	setitimer(ITIMER_PROF, &often, NULL);
+	fprintf(stderr, "TAKEN %u\\n", taken);
+	return 0;
+}
+"""
+
+
+def test_what_a_handler_allocates_inside_of_a_hook_is_counted_as_lost(archive, folder, record, report_json):
+    source = folder / "handler.c"
+    source.write_text(HANDLER)
+    done = record([link(source, folder / "handler", archive, "-fno-builtin", "-w")])
+    assert done.returncode == 0, done.stderr
+    taken = int(re.search(r"TAKEN (\d+)", done.stderr)[1])
+    [process] = report_json(done.path)["processes"]
+    # In its first and last instructions a hook does not look yet, or no longer.
+    assert taken >= 20 and taken / 2 <= process["health"].get("reentrant_calls", 0) <= taken
+
+
 # ---- with the jemalloc of crates ----
 
 
