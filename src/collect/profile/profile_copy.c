@@ -48,6 +48,7 @@ enum {
 	SWAPPED_MAX = 16,
 };
 #define COPY_BYTES (16ull << 20)
+#define LIVE_TOP_BYTES_MAX (LIVE_TOP_ENTRIES_MAX * sizeof(uint32_t))
 #define TOTAL_MAX (1ull << 46)
 
 static int copy_memory(pid_t pid, uint64_t from, void *to, uint64_t bytes)
@@ -497,11 +498,9 @@ static int copy_profile(struct profile_copy *c, enum profile_copy_parts parts, s
 	for (int i = 0; i < COPIES_MAX; i++) {
 		AUTO_CLOSE int pagemap = -1;
 		uint32_t state = 0;
-		/* Only the ages of blocks need `top`. Pre: the memory has room for what a header may have. */
-		uint64_t top_bytes = parts == PROFILE_COPY_ALL
-					     ? live_top_entries(c->bytes) * sizeof(uint32_t)
-					     : 0;
-		int number = copy(c, 0, c->memory, LIVE_FRONT_BYTES + top_bytes);
+		/* Only the ages of blocks need `top`. */
+		uint64_t front = parts == PROFILE_COPY_ALL ? c->header_bytes : LIVE_FRONT_BYTES;
+		int number = copy(c, 0, c->memory, front);
 
 		if (number == 0 &&
 		    (check_head(c, error) < 0 || find_present(c, parts, &pagemap, error) < 0))
@@ -562,6 +561,7 @@ static int read_head(struct profile_copy *c, const struct recorded *recorded, ui
 	if (c->fd >= 0 && (fstat(c->fd, &st) < 0 || (uint64_t)st.st_size < head->total_bytes))
 		return failed(c, ENODATA, error);
 	*ret_bytes = head->total_bytes;
+	c->header_bytes = MIN(head->header_bytes, LIVE_FRONT_BYTES + LIVE_TOP_BYTES_MAX);
 	return 0;
 }
 

@@ -26,9 +26,10 @@ struct profile_copy {
 	struct live_control control; /* all zero = the process has none */
 	pid_t pid;		     /* 0 = only a file */
 	/* private */
-	uint64_t at; /* address of the profile in the process */
-	int fd;	     /* the file that it is read from; -1 = the process' memory */
-	bool still;  /* nothing writes to it any more */
+	uint64_t at;	       /* address of the profile in the process */
+	uint64_t header_bytes; /* of the profile, at most what a header may have */
+	int fd;		       /* the file that it is read from; -1 = the process' memory */
+	bool still;	       /* nothing writes to it any more */
 	struct copy_runs runs;
 };
 #define PROFILE_COPY_INIT ((struct profile_copy){ .fd = -1 })
