@@ -26,7 +26,7 @@ def said(heapgauge, scratch, clean_env, report_json):
         argv = [heapgauge, "record", "-o", scratch / "run.hg", *options, "--", python, "-c", SCRIPT]
         done = subprocess.run(argv, env=clean_env | (env or {}), cwd=scratch, capture_output=True, text=True, timeout=WAIT_SECONDS)
         assert done.returncode == 0, done.stderr
-        lines = [line for line in done.stderr.splitlines() if "--preset" in line]
+        lines = [line for line in done.stderr.splitlines() if line.startswith("heapgauge: --preset")]
         return lines, done.stdout.strip(), report_json(scratch / "run.hg")["processes"][0]
 
     return run
