@@ -156,6 +156,7 @@ def test_what_one_stack_holds_and_how_it_grows(how, watch, report_json):
         run.do("f")
         run.do("k 40")
         run.do("k 15")  # 55: beyond 50
+        time.sleep(2)  # the last scan must come before its end
     names = names_of(report_json, run.path)
     assert names.count("site>50MiB") == 2, names
     assert names.count("growth>29MiB/10min") == 4, names
