@@ -259,12 +259,12 @@ static struct frame_locations make_chain(struct locations *locations,
 			.address_exact = f->address_exact,
 		};
 		list[i].arguments = f->arguments;
-		list[i].own = !locations->only_name && is_own(process, f);
 		pointers[i] = &list[i];
 		if (!number_location(locations, &list[i]))
 			return nothing;
 		if (locations->only_name)
 			continue;
+		list[i].own = is_own(process, f);
 		if (!classify(locations, &list[i]))
 			return nothing;
 		set_flags(&list[i], known);

@@ -89,49 +89,53 @@ static void take_extent(struct extent extent, uint64_t *ret_start, uint64_t *ret
 	*ret_bytes = extent.end - extent.start <= CODE_MAX ? extent.end - extent.start : 0;
 }
 
+/* A function to look for, and where its address goes; the first one of that name counts. */
+struct wanted {
+	const char *name;
+	uint64_t *at;
+};
+
+static void take_wanted(const struct wanted *wanted, size_t count, const char *name,
+			const GElf_Sym *symbol)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (*wanted[i].at == 0 && strcmp(name, wanted[i].name) == 0)
+			*wanted[i].at = symbol->st_value;
+	}
+}
+
 static void take_others(struct search *search, const char *name, const GElf_Sym *symbol)
 {
 	static const char *const mapping[] = { "pages_map", "pages_unmap", "pages_boot", NULL };
-	const struct {
-		const char *name;
-		uint64_t *at;
-	} wanted[] = { { "realloc", &search->hooks.realloc },
-		       { "free", &search->hooks.free },
-		       { "dallocx", &search->hooks.free },
-		       { "sdallocx", &search->hooks.sdallocx },
-		       { "malloc_usable_size", &search->hooks.usable },
-		       { "sallocx", &search->hooks.usable } };
+	const struct wanted wanted[] = { { "realloc", &search->hooks.realloc },
+					 { "free", &search->hooks.free },
+					 { "dallocx", &search->hooks.free },
+					 { "sdallocx", &search->hooks.sdallocx },
+					 { "malloc_usable_size", &search->hooks.usable },
+					 { "sallocx", &search->hooks.usable } };
 	size_t prefix = strlen(search->prefix);
 
 	if (ends_with_any(name, mapping))
 		extend(&search->pages, symbol);
 	if (is_operator(name))
 		extend(&search->entry, symbol);
-	if (strncmp(name, search->prefix, prefix) != 0)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-		if (*wanted[i].at == 0 && strcmp(name + prefix, wanted[i].name) == 0)
-			*wanted[i].at = symbol->st_value;
-	}
+	if (strncmp(name, search->prefix, prefix) == 0)
+		take_wanted(wanted, ARRAY_SIZE(wanted), name + prefix, symbol);
 }
 
 /* The functions of gperftools have one name each. */
 static void take_tcmalloc(struct search *search, const char *name, const GElf_Sym *symbol)
 {
-	const struct {
-		const char *name;
-		uint64_t *at;
-	} wanted[] = { { "MallocHook_AddNewHook", &search->hooks.add_new },
-		       { "MallocHook_RemoveNewHook", &search->hooks.remove_new },
-		       { "MallocHook_AddDeleteHook", &search->hooks.add_delete },
-		       { "MallocHook_RemoveDeleteHook", &search->hooks.remove_delete },
-		       { "tc_realloc", &search->hooks.realloc },
-		       { "tc_malloc_size", &search->hooks.usable } };
+	const struct wanted wanted[] = {
+		{ "MallocHook_AddNewHook", &search->hooks.add_new },
+		{ "MallocHook_RemoveNewHook", &search->hooks.remove_new },
+		{ "MallocHook_AddDeleteHook", &search->hooks.add_delete },
+		{ "MallocHook_RemoveDeleteHook", &search->hooks.remove_delete },
+		{ "tc_realloc", &search->hooks.realloc },
+		{ "tc_malloc_size", &search->hooks.usable },
+	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-		if (*wanted[i].at == 0 && strcmp(name, wanted[i].name) == 0)
-			*wanted[i].at = symbol->st_value;
-	}
+	take_wanted(wanted, ARRAY_SIZE(wanted), name, symbol);
 	if (strstr(name, "MmapSysAllocator"))
 		extend(&search->pages, symbol);
 }

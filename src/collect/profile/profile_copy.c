@@ -48,7 +48,6 @@ enum {
 	SWAPPED_MAX = 16,
 };
 #define COPY_BYTES (16ull << 20)
-#define LIVE_TOP_BYTES_MAX (LIVE_TOP_ENTRIES_MAX * sizeof(uint32_t))
 #define TOTAL_MAX (1ull << 46)
 
 static int copy_memory(pid_t pid, uint64_t from, void *to, uint64_t bytes)
@@ -561,7 +560,8 @@ static int read_head(struct profile_copy *c, const struct recorded *recorded, ui
 	if (c->fd >= 0 && (fstat(c->fd, &st) < 0 || (uint64_t)st.st_size < head->total_bytes))
 		return failed(c, ENODATA, error);
 	*ret_bytes = head->total_bytes;
-	c->header_bytes = MIN(head->header_bytes, LIVE_FRONT_BYTES + LIVE_TOP_BYTES_MAX);
+	c->header_bytes =
+		LIVE_FRONT_BYTES + live_top_entries(head->header_bytes) * sizeof(uint32_t);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "recorder/hooks/free.h"
 #include "recorder/hooks/linked_in.h"
 #include "recorder/sampling/cpu_limit.h"
+#include "recorder/sampling/sampled_blocks.h"
 
 /* False: it is not the one that we know, and nothing is installed. */
 bool jemalloc_install(const struct live_hooks *at, char ret_name[static LINKED_IN_NAME]);
@@ -25,6 +26,15 @@ static ALWAYS_INLINE void called_hide_frames(struct slot *slot, uintptr_t end)
 {
 	slot->fast_cache = slot->fast_cache_untagged = NULL;
 	slot->inner_end = end;
+}
+
+/* Enters the hook of a free; NULL: there is nothing to record. */
+static ALWAYS_INLINE struct slot *called_enter_free(const void *block, const uintptr_t *frame)
+{
+	if (sample_is_absent(block) ||
+	    (UNLIKELY(sample_is_filtering()) && !sampled_blocks_may_have(block)))
+		return NULL;
+	return block != NULL ? hook_enter_free(frame) : NULL;
 }
 
 /* Ends a block that was taken out of the map; counters 0: it was not there, but may be a sample. */

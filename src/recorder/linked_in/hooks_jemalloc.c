@@ -11,7 +11,6 @@
  *
  * Owns: what it knows of jemalloc's functions, written once, before jemalloc calls the hooks. */
 #include "recorder/linked_in/called.h"
-#include "recorder/sampling/sampled_blocks.h"
 
 /* jemalloc's numbers for the functions whose arguments differ. Others take the size first. */
 enum { POSIX_MEMALIGN = 1, ALIGNED_ALLOC = 2, CALLOC = 3, MEMALIGN = 4, REALLOC_OLDEST = 7 };
@@ -172,11 +171,7 @@ static void on_expand(UNUSED void *extra, int type, void *block, size_t old_usab
 static void on_dalloc(UNUSED void *extra, int type, void *block, UNUSED uintptr_t *arguments)
 {
 	const uintptr_t *frame = HOOK_FRAME();
-
-	if (sample_is_absent(block) ||
-	    (UNLIKELY(sample_is_filtering()) && !sampled_blocks_may_have(block)))
-		return;
-	struct slot *slot = block != NULL ? hook_enter_free(frame) : NULL;
+	struct slot *slot = called_enter_free(block, frame);
 
 	if (UNLIKELY(slot == NULL))
 		return;

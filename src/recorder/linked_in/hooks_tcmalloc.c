@@ -8,7 +8,6 @@
  *
  * Owns: what it learned, written once, before the hooks are called. */
 #include "recorder/linked_in/called.h"
-#include "recorder/sampling/sampled_blocks.h"
 
 typedef void new_hook(const void *block, size_t size);
 typedef void delete_hook(const void *block);
@@ -76,11 +75,7 @@ static void on_delete(const void *const_block)
 {
 	const uintptr_t *frame = HOOK_FRAME();
 	void *block = (void *)(uintptr_t)const_block;
-
-	if (sample_is_absent(block) ||
-	    (UNLIKELY(sample_is_filtering()) && !sampled_blocks_may_have(block)))
-		return;
-	struct slot *slot = block != NULL ? hook_enter_free(frame) : NULL;
+	struct slot *slot = called_enter_free(block, frame);
 
 	if (UNLIKELY(slot == NULL))
 		return;
