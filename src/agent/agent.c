@@ -28,7 +28,7 @@
 /* A reading that takes longer is at the cost of others. */
 #define SLOW_NS (5 * NS_PER_S)
 /* A process is read up to this part of the interval early, if one child can then read it with others. */
-enum { EARLY_OF = 8 };
+enum { EARLY_OF = 4 };
 
 /* What Pyroscope accepts by default. Its profiles may have 4 MiB, but its rate limit has a burst of 2 MiB, which a larger one
  * would never pass. */
@@ -274,6 +274,8 @@ static bool prepare(struct agent *agent, struct agent_process *process, uint64_t
 		return false;
 	}
 	request->held = task->profile_fd >= 0;
+	if (process->reading)
+		request->memory_before = process->reading->memory;
 	if (!outlets)
 		return true;
 	ask_deltas(agent, &due->head, task->baseline_fd >= 0, due->at_mono_ns, request);

@@ -55,11 +55,11 @@ size_t batch_gather(const struct processes *processes, size_t first, uint64_t un
 	ret[count++] = one;
 	if (one->fate != FATE_RUNS || !see_namespaces(one) || !may_share(one))
 		return count;
-	for (size_t i = first + 1; i < processes->at.count && count < most; i++) {
+	for (size_t i = 0; i < processes->at.count && count < most; i++) {
 		struct agent_process *other = processes->at.at[i];
 
-		if (!other->is_handled && other->next_ns <= until_ns && may_share(other) &&
-		    is_same_domain(one, other) && see_namespaces(other) &&
+		if (other != one && !other->is_handled && other->next_ns <= until_ns &&
+		    may_share(other) && is_same_domain(one, other) && see_namespaces(other) &&
 		    is_same_domain(one, other))
 			ret[count++] = other;
 	}

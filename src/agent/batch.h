@@ -13,7 +13,7 @@
 #include "agent/processes.h"
 #include "agent/reading/reading.h"
 
-/* The process at `first`, and of those after it the ones that are due until then and may be read with it. Returns how many. */
+/* The process at `first`, and of the others those that are due until then and may be read with it. Returns how many. */
 size_t batch_gather(const struct processes *processes, size_t first, uint64_t until_ns,
 		    struct agent_process *ret[READING_BATCH_MAX]);
 

@@ -145,7 +145,7 @@ static size_t series_of(const struct agent_process *process)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		count += value_of(reading, &rows[i]) || !rows[i].skip_zero;
-	return count + (reading->memory_known ? READING_CLASSES : 0);
+	return count + (reading->memory.known ? READING_CLASSES : 0);
 }
 
 static int compare_live(const void *left, const void *right)
@@ -182,9 +182,10 @@ static void add_rest(struct writer *w, const struct agent_process *process)
 
 		memcpy((char *)&w->rest + rows[i].offset, &sum, sizeof sum);
 	}
-	for (size_t c = 0; reading->memory_known && c < READING_CLASSES; c++)
-		w->rest.memory[c] = saturating_add(w->rest.memory[c], reading->memory[c]);
-	w->rest.memory_known |= reading->memory_known;
+	for (size_t c = 0; reading->memory.known && c < READING_CLASSES; c++)
+		w->rest.memory.bytes[c] =
+			saturating_add(w->rest.memory.bytes[c], reading->memory.bytes[c]);
+	w->rest.memory.known |= reading->memory.known;
 	for (size_t h = 0; h < reading->health_count; h++)
 		add_health(&w->rest, &reading->health[h]);
 	if (isfinite(reading->live_error))
@@ -311,9 +312,9 @@ static void put_memory(struct writer *w)
 
 	put_family(w, name, false, "Resident memory by class; swap is not resident.");
 	for (size_t i = 0; (reading = reading_at(w, i, &labels)); i++)
-		for (size_t c = 0; reading->memory_known && c < READING_CLASSES; c++) {
+		for (size_t c = 0; reading->memory.known && c < READING_CLASSES; c++) {
 			put_series(w, name, labels, "class", class_names[c]);
-			buffer_printf(w->out, "%" PRIu64 "\n", reading->memory[c]);
+			buffer_printf(w->out, "%" PRIu64 "\n", reading->memory.bytes[c]);
 		}
 }
 

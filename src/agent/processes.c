@@ -32,7 +32,7 @@ enum { ID_AT = offsetof(struct live_header, own) + offsetof(struct live_own, id)
 
 /* Connections, the queue, files of /proc: what must go on however many processes there are. */
 enum { RESERVED_FDS = 512 };
-enum { FDS_OF_READING = 32 }; /* what is reserved for each process that is read at once */
+enum { FDS_OF_READING = 8 }; /* what is reserved for each process that is read at once */
 
 void processes_init(struct processes *processes, const struct agent_settings *settings)
 {

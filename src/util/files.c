@@ -282,17 +282,18 @@ static int write_to_disk(int fd, struct span bytes, const char *path, struct err
 	return 0;
 }
 
-static int write_and_rename(int fd, const char *from, const char *to, struct span bytes,
+static int write_and_rename(int fd, const char *from, const char *to, struct span bytes, bool waits,
 			    struct error *err)
 {
-	if (write_to_disk(fd, bytes, to, err) < 0)
+	if ((waits ? write_to_disk : file_write_all)(fd, bytes, to, err) < 0)
 		return -1;
 	if (rename(from, to) < 0)
 		return error_errno(err, "rename %s to %s", from, to);
 	return 0;
 }
 
-int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct error *err)
+static int write_atomic(const char *path, struct span bytes, mode_t mode, bool waits,
+			struct error *err)
 {
 	AUTO_FREE char *temporary = NULL;
 	AUTO_CLOSE int fd = -1;
@@ -303,11 +304,21 @@ int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct e
 	fd = open_temporary(path, mode, &temporary, err);
 	if (fd < 0 || !temporary)
 		return -1;
-	if (write_and_rename(fd, temporary, path, bytes, err) < 0) {
+	if (write_and_rename(fd, temporary, path, bytes, waits, err) < 0) {
 		unlink(temporary);
 		return -1;
 	}
 	return 0;
+}
+
+int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct error *err)
+{
+	return write_atomic(path, bytes, mode, true, err);
+}
+
+int file_write_soon(const char *path, struct span bytes, mode_t mode, struct error *err)
+{
+	return write_atomic(path, bytes, mode, false, err);
 }
 
 int file_write_new(const char *folder, const char *name, struct span bytes, char **ret_path,

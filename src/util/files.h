@@ -65,6 +65,8 @@ int file_read_all(int fd, size_t limit_bytes, const char *path, struct buffer *o
  * path exists and is not a regular file (/dev/null, a FIFO), it is written to directly.
  */
 int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct error *err);
+/* The same without waiting for the disk: a power failure may leave an empty file. */
+int file_write_soon(const char *path, struct span bytes, mode_t mode, struct error *err);
 
 /* Creates a new file, FOLDER/NAME with a random part before its suffix, accessible only to this user. The caller frees
  * *ret_path. */

@@ -123,10 +123,76 @@ static void one_child_reads_several(void **state)
 	assert_int_equal(reader_read_batch(&reader, tasks, COUNT, results, &error), 0);
 	for (size_t i = 0; i < COUNT; i++)
 		assert_read(&results[i], 10 + i);
-	assert_true(results[0].parts.reading->memory_known);
-	assert_true(results[1].parts.reading->memory_known);
+	assert_true(results[0].parts.reading->memory.known);
+	assert_true(results[1].parts.reading->memory.known);
 	assert_true(reader.cpu_ns > 0);
 	release(tasks, results);
+	reader_stop(&reader);
+}
+
+static void classes_of_memory_are_kept_while_it_hardly_changes(void **state)
+{
+	const uint64_t then = 640 << 20;
+	struct reading_memory before = { .known = 1, .resident_bytes = then }, now = { 0 };
+
+	(void)state;
+	before.bytes[READING_RSS] = then + 5;
+	before.bytes[READING_HEAP] = 7;
+	assert_true(reading_memory_reuse(&before, then + (10 << 20), &now));
+	assert_int_equal(now.bytes[READING_RSS], then + (10 << 20) + 5);
+	assert_int_equal(now.bytes[READING_HEAP], 7);
+	assert_int_equal(now.resident_bytes, then);
+	assert_true(reading_memory_reuse(&before, then - (10 << 20), &now));
+	assert_int_equal(now.bytes[READING_RSS], then - (10 << 20) + 5);
+	/* Slow growth adds up: it is compared with when smaps was read. */
+	assert_false(reading_memory_reuse(&now, then + (11 << 20), &now));
+	assert_false(reading_memory_reuse(&before, then - (11 << 20), &now));
+	assert_false(reading_memory_reuse(&before, 0, &now));
+	/* Of a small process 256 KiB are little, whatever part of it. */
+	before.resident_bytes = 1 << 20;
+	assert_true(reading_memory_reuse(&before, (1 << 20) + (256 << 10), &now));
+	assert_false(reading_memory_reuse(&before, (1 << 20) + (257 << 10), &now));
+	before.known = 0;
+	assert_false(reading_memory_reuse(&before, then, &now));
+}
+
+static void classes_of_memory_are_read_again_after_some_readings(void **state)
+{
+	struct reading_memory memory = { .known = 1, .resident_bytes = 100 };
+	unsigned kept = 0;
+
+	(void)state;
+	while (reading_memory_reuse(&memory, 100, &memory))
+		kept++;
+	assert_int_equal(kept, 9);
+	memory.age = UINT32_MAX;
+	assert_false(reading_memory_reuse(&memory, 100, &memory));
+}
+
+/* In the child: what smaps says is of now, what is kept is what was given. */
+static void a_reading_uses_the_classes_of_before(void **state)
+{
+	struct error error = ERROR_INIT;
+	struct reader reader = { 0 };
+	struct reading_task tasks[COUNT];
+	struct reader_result first[COUNT], second[COUNT];
+
+	(void)state;
+	assert_int_equal(reader_start(&reader, -1, &error), 0);
+	for (size_t i = 0; i < COUNT; i++)
+		tasks[i] = make_task(getpid(), getuid(), getgid(), 10 + i);
+	assert_int_equal(reader_read_batch(&reader, tasks, COUNT, first, &error), 0);
+	assert_int_equal(first[0].parts.reading->memory.age, 0);
+	assert_true(first[0].parts.reading->memory.bytes[READING_HEAP] > 0);
+	tasks[0].request.memory_before = first[0].parts.reading->memory;
+	tasks[0].request.memory_before.bytes[READING_HEAP] = 12345;
+	assert_int_equal(reader_read_batch(&reader, tasks, COUNT, second, &error), 0);
+	assert_int_equal(second[0].parts.reading->memory.age, 1);
+	assert_int_equal(second[0].parts.reading->memory.bytes[READING_HEAP], 12345);
+	assert_int_equal(second[1].parts.reading->memory.age, 0);
+	for (size_t i = 0; i < COUNT; i++)
+		reader_result_release(&first[i]);
+	release(tasks, second);
 	reader_stop(&reader);
 }
 
@@ -280,6 +346,9 @@ static void only_the_like_share_a_child(void **state)
 	assert_int_equal(batch_gather(&processes, FIRST, 150, got), 2);
 	assert_ptr_equal(got[0], &all[FIRST]);
 	assert_ptr_equal(got[1], &all[SAME]);
+	assert_int_equal(batch_gather(&processes, SAME, 150, got), 2);
+	assert_ptr_equal(got[0], &all[SAME]);
+	assert_ptr_equal(got[1], &all[FIRST]);
 	assert_int_equal(batch_gather(&processes, FIRST, 250, got), 3);
 	assert_ptr_equal(got[2], &all[LATER]);
 	for (size_t i = NEVER_READ; i < ALL; i++) {
@@ -313,6 +382,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_child_reads_several),
+		cmocka_unit_test(classes_of_memory_are_kept_while_it_hardly_changes),
+		cmocka_unit_test(classes_of_memory_are_read_again_after_some_readings),
+		cmocka_unit_test(a_reading_uses_the_classes_of_before),
 		cmocka_unit_test(a_child_that_dies_keeps_what_it_had_read),
 		cmocka_unit_test(a_process_of_another_user_is_left_out),
 		cmocka_unit_test(only_the_like_share_a_child),

@@ -16,7 +16,7 @@
 #include "util/files.h"
 
 #define SUFFIX ".baseline"
-static const char magic[8] = "HGBASE2\n";
+static const char magic[8] = "HGBASE3\n";
 
 static bool ends_in(const char *name, const char *suffix)
 {
@@ -82,7 +82,7 @@ int baseline_write(const char *folder, const char *key, struct baseline_head hea
 	buffer_append(&bytes, rows.data, rows.size);
 	if (!path || bytes.failed)
 		return error_set(error, "out of memory");
-	return file_write_atomic(path, buffer_span(&bytes), 0600, error);
+	return file_write_soon(path, buffer_span(&bytes), 0600, error);
 }
 
 void baseline_remove(const char *folder, const char *key)

@@ -384,7 +384,7 @@ void queue_settle(struct queue *q, uint64_t now_ns, queue_is_committed *is_commi
 	pthread_mutex_unlock(&q->lock);
 }
 
-/* Writes KEY-SERIAL-TIME.pending so that it is on disk, with its name, when this returns. */
+/* Writes KEY-SERIAL-TIME.pending, whole when it has that name. */
 static int write_pending(const struct queue *q, const struct item *item, struct span bytes,
 			 struct error *err)
 {
@@ -402,14 +402,9 @@ static int write_pending(const struct queue *q, const struct item *item, struct 
 		unlinkat(q->fd, temporary, 0);
 		return error_wrap(err, "queue %s", q->folder);
 	}
-	if (fdatasync(fd) < 0 || renameat(q->fd, temporary, q->fd, name) < 0) {
+	if (renameat(q->fd, temporary, q->fd, name) < 0) {
 		error_errno(err, "write %s in %s", name, q->folder);
 		unlinkat(q->fd, temporary, 0);
-		return -1;
-	}
-	if (fsync(q->fd) < 0) {
-		error_errno(err, "fsync %s", q->folder);
-		unlinkat(q->fd, name, 0);
 		return -1;
 	}
 	return 0;

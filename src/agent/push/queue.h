@@ -4,13 +4,17 @@
  * is in it whole or not at all.
  *
  * A profile holds what was allocated since the one before, so an item and the baseline that the next one is computed from must be
- * committed together, although any write may be the last before a SIGKILL or a power failure. Therefore adding has two phases:
+ * committed together, although any write may be the last before a SIGKILL. Therefore adding has two phases:
  *
- *	queue_prepare(queue, key, serial, ...)	the item is on disk, but pending
+ *	queue_prepare(queue, key, serial, ...)	the item is in its file, but pending
  *	the caller replaces its baseline file by one that contains `serial`; this commits both
  *	queue_commit(queue, key, serial, ...)	the item is queued
  *
- * After a crash, queue_settle asks the caller for each pending item whether its baseline has that serial.
+ * Nothing waits for the disk: three syncs for each process and minute would cost it more than they save. A power failure ends the
+ * processes as well; it may take what was written in the last half minute, and an item of which a part is missing is dropped and
+ * counted when it is read or refused.
+ *
+ * After the agent's death, queue_settle asks the caller for each pending item whether its baseline has that serial.
  *
  * An item may be delivered twice if the agent dies between the store's answer and queue_done: give it an id that the store can
  * recognize (pyroscope.h).

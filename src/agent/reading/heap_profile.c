@@ -11,13 +11,15 @@
 
 #include "analysis/query/selection.h"
 #include "base/checked.h"
+#include "base/compiler.h"
 #include "base/cursor.h"
+#include "base/varint.h"
 #include "export/pprof.h"
 #include "util/cleanup.h"
 #include "util/gzip.h"
 #include "util/text/units.h"
 
-enum { BASELINE_ROW = 3 * sizeof(uint64_t), THRESHOLDS_MAX = 12, ENCODINGS_MAX = 8 };
+enum { THRESHOLDS_MAX = 12, ENCODINGS_MAX = 8 };
 
 /* ---- differences ---- */
 
@@ -31,10 +33,11 @@ static struct counted *decode_baseline(struct span encoded, size_t sites)
 	struct counted *counted = calloc(sites + 1, sizeof *counted);
 	struct cursor at = cursor_over(encoded);
 
-	while (counted && cursor_left(&at) >= BASELINE_ROW) {
-		uint64_t site = cursor_u64(&at), calls = cursor_u64(&at), bytes = cursor_u64(&at);
+	while (counted && cursor_left(&at) > 0) {
+		uint64_t site = cursor_varint(&at), calls = cursor_varint(&at),
+			 bytes = cursor_varint(&at);
 
-		if (site < sites)
+		if (!at.failed && site < sites)
 			counted[site] = (struct counted){ calls, bytes };
 	}
 	return counted;
@@ -47,9 +50,14 @@ static size_t site_limit(const struct profile_process *process)
 
 static void append_baseline(struct buffer *out, const struct entry *entry)
 {
-	buffer_u64(out, entry->site->id.v);
-	buffer_u64(out, (uint64_t)entry->m.calls);
-	buffer_u64(out, (uint64_t)entry->m.total_bytes);
+	const uint64_t numbers[] = { entry->site->id.v, (uint64_t)entry->m.calls,
+				     (uint64_t)entry->m.total_bytes };
+	uint8_t row[ARRAY_SIZE(numbers) * VARINT_MAX_BYTES];
+	size_t used = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		used += varint_put(row + used, sizeof row - used, numbers[i]);
+	buffer_append(out, row, used);
 }
 
 /* A counter that went back is of another program with the same identity: everything counts as new. */

@@ -10,6 +10,7 @@
 #include "agent/reading/reading.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@
 #include "util/clock.h"
 #include "util/files.h"
 
-enum { BASELINE_MAX = 64 << 20, SMAPS_MAX = 64 << 20 };
+enum { BASELINE_MAX = 64 << 20, SMAPS_MAX = 64 << 20, MALLOC_KEPT_BYTES = 32 << 20 };
 
 struct output {
 	struct reading reading;
@@ -55,16 +56,36 @@ struct batch {
 	struct procfs_owner owner; /* if so, of whose processes it may read more */
 	/* Of each process, from before. */
 	struct {
-		int smaps; /* -1: none */
+		int smaps; /* -1: none, or not needed */
+		struct reading_memory memory;
 		struct cgroup_memory limit;
 		struct container_files files;
 	} opened[READING_BATCH_MAX];
 	struct output out; /* of the present one */
 };
 
+bool reading_memory_reuse(const struct reading_memory *before, uint64_t resident_bytes,
+			  struct reading_memory *ret)
+{
+	enum { READINGS_MAX = 10, CHANGE_OF = 64, CHANGE_MIN = 256 << 10 };
+	const uint64_t then = before->resident_bytes;
+	const uint64_t change =
+		then > resident_bytes ? then - resident_bytes : resident_bytes - then;
+	uint64_t *resident = &ret->bytes[READING_RSS];
+
+	if (!before->known || before->age >= READINGS_MAX - 1 || resident_bytes == 0 ||
+	    change > MAX(then / CHANGE_OF, (uint64_t)CHANGE_MIN))
+		return false;
+	*ret = *before;
+	ret->age++;
+	*resident = resident_bytes > then ? saturating_add(*resident, change)
+					  : saturating_sub(*resident, change);
+	return true;
+}
+
 static enum profile_copy_parts parts_of(const struct reading_request *request)
 {
-	return request->wants_recording ? PROFILE_COPY_ALL : PROFILE_COPY_COUNTERS;
+	return request->wants_recording ? PROFILE_COPY_ALL : PROFILE_COPY_SUMS;
 }
 
 static void fail(struct reading *reading, enum reading_status status, const struct error *error)
@@ -86,6 +107,19 @@ static struct container_files open_container(pid_t pid)
 	return files;
 }
 
+static void open_memory(struct batch *batch, const struct reading_request *request, size_t index)
+{
+	pid_t pid = request->recorded.pid;
+	AUTO_CLOSE int statm = procfs_statm_open(pid);
+	uint64_t resident_bytes = procfs_rss(statm);
+	struct reading_memory *memory = &batch->opened[index].memory;
+
+	*memory = (struct reading_memory){ .resident_bytes = resident_bytes };
+	if (!reading_memory_reuse(&request->memory_before, resident_bytes, memory))
+		batch->opened[index].smaps =
+			open(procfs_path(pid, "smaps").text, O_RDONLY | O_CLOEXEC);
+}
+
 static void open_all(struct batch *batch, const struct reading_task *tasks, size_t count)
 {
 	AUTO(cgroups_release) struct cgroups groups = { 0 };
@@ -97,7 +131,7 @@ static void open_all(struct batch *batch, const struct reading_task *tasks, size
 		batch->opened[i].smaps = batch->opened[i].files.fd = -1;
 		if (tasks[i].request.has_ended)
 			continue;
-		batch->opened[i].smaps = open(procfs_path(pid, "smaps").text, O_RDONLY | O_CLOEXEC);
+		open_memory(batch, &tasks[i].request, i);
 		batch->opened[i].limit = cgroups_memory(&groups, pid);
 		if (tasks[i].request.names)
 			batch->opened[i].files = open_container(pid);
@@ -107,7 +141,7 @@ static void open_all(struct batch *batch, const struct reading_task *tasks, size
 /* ---- with or without: the kernel checks at opening ---- */
 
 /* Classes of resident memory. Not known for a process that has ended, or of another user if we have no privileges. */
-static void read_memory(int fd, struct reading *reading)
+static void read_memory(int fd, struct reading_memory *ret)
 {
 	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
 	AUTO(smaps_release) struct smaps smaps = { 0 };
@@ -117,15 +151,15 @@ static void read_memory(int fd, struct reading *reading)
 	    !buffer_string(&text) || !smaps_parse((char *)text.data, &smaps))
 		return;
 	smaps_sum(&smaps, &row);
-	reading->memory_known = true;
-	reading->memory[READING_RSS] = row.rss_bytes;
-	reading->memory[READING_HEAP] = row.heap_bytes;
-	reading->memory[READING_ANONYMOUS] = row.anonymous_bytes;
-	reading->memory[READING_STACK] = row.stack_bytes;
-	reading->memory[READING_FILE] = row.file_bytes;
-	reading->memory[READING_SHARED] = row.shared_bytes;
-	reading->memory[READING_SWAP] = row.swap_bytes;
-	reading->memory[READING_RECORDER] = row.own_bytes;
+	ret->known = true;
+	ret->bytes[READING_RSS] = row.rss_bytes;
+	ret->bytes[READING_HEAP] = row.heap_bytes;
+	ret->bytes[READING_ANONYMOUS] = row.anonymous_bytes;
+	ret->bytes[READING_STACK] = row.stack_bytes;
+	ret->bytes[READING_FILE] = row.file_bytes;
+	ret->bytes[READING_SHARED] = row.shared_bytes;
+	ret->bytes[READING_SWAP] = row.swap_bytes;
+	ret->bytes[READING_RECORDER] = row.own_bytes;
 }
 
 /* ---- without ---- */
@@ -222,9 +256,10 @@ static void read_numbers(const struct profile *profile, struct reading *reading)
 		saturating_add(saturating_add(p->live_bytes, p->sums.live_fragmentation_bytes),
 			       p->mmap_live_bytes);
 
-	reading->unexplained_bytes = saturating_sub(
-		saturating_add(reading->memory[READING_HEAP], reading->memory[READING_ANONYMOUS]),
-		explained);
+	reading->unexplained_bytes =
+		saturating_sub(saturating_add(reading->memory.bytes[READING_HEAP],
+					      reading->memory.bytes[READING_ANONYMOUS]),
+			       explained);
 }
 
 /* Whether it has done everything since the agent could know it. The agent's age is taken after that of the process. */
@@ -338,7 +373,8 @@ static void read_process(struct batch *batch, struct reading_task *task, size_t 
 	out->reading.at_real_ns = clock_real_ns();
 	out->reading.cgroup_limit_bytes = batch->opened[index].limit.limit_bytes;
 	out->reading.cgroup_usage_bytes = batch->opened[index].limit.usage_bytes;
-	read_memory(batch->opened[index].smaps, &out->reading);
+	out->reading.memory = batch->opened[index].memory;
+	read_memory(batch->opened[index].smaps, &out->reading.memory);
 	cleanup_close(&batch->opened[index].smaps);
 	copied.fd = TAKE_FD(task->profile_fd);
 	copied.pid = request->recorded.pid;
@@ -388,6 +424,9 @@ void reading_write_all(struct reading_task *tasks, size_t count)
 
 	if (!batch)
 		return; /* empty files say that it failed */
+	/* What one process needed serves the next: memory that goes back to the kernel has to be zeroed again. */
+	mallopt(M_MMAP_THRESHOLD, MALLOC_KEPT_BYTES);
+	mallopt(M_TRIM_THRESHOLD, MALLOC_KEPT_BYTES);
 	open_all(batch, tasks, count);
 	for (size_t i = 0; i < count; i++) {
 		uint64_t before_ns = clock_thread_cpu_ns();

@@ -126,8 +126,10 @@ static int fill(const struct profile_copy *copied, enum profile_copy_parts parts
 		return error_set(error, "out of memory");
 	recording->processes = rows;
 	recording->process_count = 1;
-	if (live_read_rows(copied->memory, copied->bytes, copied->control.mode, rows, &reason) <
-		    0 ||
+	int status = (parts == PROFILE_COPY_SUMS ? live_read_sums : live_read_rows)(
+		copied->memory, copied->bytes, copied->control.mode, rows, &reason);
+
+	if (status < 0 ||
 	    (parts == PROFILE_COPY_ALL &&
 	     live_read_ages(copied->memory, copied->bytes, clock_of(copied), rows, &reason) < 0))
 		return error_set(error, "the profile cannot be read: %s", reason.message);

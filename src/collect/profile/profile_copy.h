@@ -16,6 +16,7 @@
 
 enum profile_copy_parts {
 	PROFILE_COPY_LIVE,     /* live bytes of sites, threads, marks: no stacks */
+	PROFILE_COPY_SUMS,     /* with stacks, but without distributions */
 	PROFILE_COPY_COUNTERS, /* all but the block map, which may be large: no ages */
 	PROFILE_COPY_ALL,
 };

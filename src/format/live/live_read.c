@@ -33,6 +33,7 @@ struct reading {
 	struct process_rows *rows;
 	size_t pool_used;
 	size_t bar_room;
+	bool leaves_out_bars;
 	bool no_memory;
 };
 
@@ -402,8 +403,10 @@ static void read_site_counters(struct reading *reading, size_t count)
 			row.site = LIVE_SITE_OTHER_HEAP;
 		if (row.slot >= LIVE_SLOTS_MAX)
 			row.slot = 0;
-		read_sizes(reading, &site_counters[i], &row);
-		read_lifetimes(reading, &site_counters[i], &row);
+		if (!reading->leaves_out_bars) {
+			read_sizes(reading, &site_counters[i], &row);
+			read_lifetimes(reading, &site_counters[i], &row);
+		}
 		read_detail(reading, LIVE_LOAD_LAST(site_counters[i].reallocs), &row.reallocs,
 			    sizeof row.reallocs);
 		read_detail(reading, LIVE_LOAD_LAST(site_counters[i].samples), &row.samples,
@@ -645,11 +648,11 @@ static uint32_t last_mode(const struct process_rows *rows, uint32_t mode_now)
 	return mode_now;
 }
 
-int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
-		   struct process_rows *ret, struct format_error *error)
+static int read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
+		     bool leaves_out_bars, struct process_rows *ret, struct format_error *error)
 {
 	struct process_rows rows = { 0 };
-	struct reading reading = { .rows = &rows };
+	struct reading reading = { .rows = &rows, .leaves_out_bars = leaves_out_bars };
 	const char *reason = live_view_init(&reading.view, memory, mapped_bytes);
 	size_t counters_count;
 
@@ -669,4 +672,16 @@ int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 	rows.process.mode = last_mode(&rows, mode_now);
 	*ret = rows;
 	return 0;
+}
+
+int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
+		   struct process_rows *ret, struct format_error *error)
+{
+	return read_rows(memory, mapped_bytes, mode_now, false, ret, error);
+}
+
+int live_read_sums(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
+		   struct process_rows *ret, struct format_error *error)
+{
+	return read_rows(memory, mapped_bytes, mode_now, true, ret, error);
 }

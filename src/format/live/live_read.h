@@ -27,6 +27,10 @@ void live_totals_add_head(struct live_totals *sum, const struct live_header *hea
 int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 		   struct process_rows *ret, struct format_error *error);
 
+/* The same without the distributions of sizes and lifetimes, and without the sums of lifetimes. */
+int live_read_sums(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
+		   struct process_rows *ret, struct format_error *error);
+
 /* Adds ages: walks the block map; now_ms is the clock. */
 int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 		   struct process_rows *rows, struct format_error *error);

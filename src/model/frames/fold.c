@@ -84,20 +84,29 @@ static void classify_modules(const struct process_rows *rows, uint8_t *parts)
 	}
 }
 
-/* False: no node can be omitted. */
-static bool classify_nodes(const struct profile_process *p, const uint8_t *parts, uint8_t *ret)
+/* Frames first: there are far fewer of them than nodes. Sets *ret_parts to those that occur. */
+static int classify_nodes(const struct profile_process *p, const uint8_t *parts, uint8_t *ret,
+			  unsigned *ret_parts)
 {
 	const struct process_rows *rows = p->rows;
-	bool some = false;
+	AUTO_FREE uint8_t *frames = calloc(rows->frame_count + 1, sizeof *frames);
+	unsigned all = 0;
 
-	for (uint32_t i = 1; i < rows->node_count; i++) {
-		struct profile_frame frame =
-			profile_frame_at(p, (frame_id){ rows->nodes[i].frame });
+	if (!frames)
+		return -1;
+	for (uint32_t i = 0; i < rows->frame_count; i++) {
+		struct profile_frame frame = profile_frame_at(p, (frame_id){ i });
 
-		ret[i] = frame.mark == MARK_NONE ? parts[frame.module.v] : PART_MARK;
-		some |= ret[i] & (ALL_PYTHON | PART_RECORDER);
+		frames[i] = frame.mark == MARK_NONE ? parts[frame.module.v] : PART_MARK;
 	}
-	return some;
+	for (uint32_t i = 1; i < rows->node_count; i++) {
+		uint32_t frame = rows->nodes[i].frame;
+
+		ret[i] = frame < rows->frame_count ? frames[frame] : PART_MARK;
+		all |= ret[i];
+	}
+	*ret_parts = all;
+	return 0;
 }
 
 /* Finds the remaining nodes that lead to one of these parts further in and are not an allocation site themselves. */
@@ -147,22 +156,27 @@ int fold_build(struct profile_process *p, struct fold_options options, struct ar
 	AUTO_FREE bool *inside = calloc(rows->node_count + 1, sizeof *inside);
 	AUTO_FREE bool *way_in = calloc(rows->node_count + 1, sizeof *way_in);
 	struct folding f = { rows, part_of, inside, way_in, NULL };
+	unsigned all = 0;
 
 	if (!parts || !part_of || !inside || !way_in)
 		return -1;
 	classify_modules(rows, parts);
-	if (!classify_nodes(p, parts, part_of))
-		return 0;
+	if (classify_nodes(p, parts, part_of, &all) < 0)
+		return -1;
+	if (!(all & (ALL_PYTHON | PART_RECORDER)))
+		return 0; /* no node can be omitted */
 	f.fold = ARENA_ARRAY(arena, uint32_t, rows->node_count);
 	if (!f.fold)
 		return -1;
 	leave_out_recorder(&f);
+	p->fold = f.fold;
+	if (!(all & ALL_PYTHON))
+		return 0; /* the other rules omit nodes around those */
 	if (options.frames != FRAMES_ALL)
 		leave_out(&f, PART_INTERPRETER, ALL_PYTHON);
 	if (options.imports)
 		leave_out(&f, PART_IMPORT, PART_PYTHON);
 	if (options.frames == FRAMES_PYTHON)
 		leave_out(&f, PART_NATIVE | PART_INTERPRETER, ALL_PYTHON);
-	p->fold = f.fold;
 	return 0;
 }

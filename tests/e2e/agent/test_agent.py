@@ -338,7 +338,7 @@ def test_more_processes_than_descriptors(heapgauge, build, clean_env, folder, sc
             assert agent.get("/healthz") == (200, b"ok\n")
             assert agent.get(f"/debug/pprof/heap?pid={max(map(int, crowd_pids(agent)))}")[0] == 200
             held = [os.readlink(path) for path in pathlib.Path(f"/proc/{agent.process.pid}/fd").iterdir() if path.is_symlink()]
-            assert sum(target.endswith(".live") for target in held) <= 42  # and those that are being read
+            assert sum(target.endswith(".live") for target in held) <= 45  # 40, and 5 that are being read
             run.kill()
         wait_for(lambda: agent.numbers()["agent_ended_processes_total.killed"] >= 91, "all ends to be counted")
         wait_for(lambda: len({profile["id"] for profile in server.accepted() if profile["labels"].get("ended") == "killed"}) >= 91,
