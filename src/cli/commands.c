@@ -35,6 +35,7 @@ const struct command *const commands[] = {
 	&command_help,
 	&command_version,
 	&command_generate,
+	&command_at_exit,
 	NULL,
 };
 /* clang-format on */

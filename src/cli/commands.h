@@ -74,6 +74,7 @@ extern const struct command command_export;
 extern const struct command command_agent;
 extern const struct command command_doctor;
 extern const struct command command_generate;
+extern const struct command command_at_exit;
 extern const struct command command_help;
 extern const struct command command_version;
 

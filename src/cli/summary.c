@@ -6,6 +6,7 @@
  */
 #include "cli/summary.h"
 
+#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/open.h"
@@ -53,7 +54,7 @@ int summary_print(FILE *out, const char *path, struct recording *recording, stru
 	if (!profile)
 		return -1;
 	struct terminal terminal = terminal_of(fileno(out));
-	AUTO_FREE char *again = path ? report_again(path, 0) : NULL;
+	AUTO_FREE char *again = path ? report_again(path, 0) : strdup("");
 	const struct query query = { .file = path, .again = again, .limit = SUMMARY_PROCESSES };
 	const struct show show = {
 		.view = analysis_find("summary"),

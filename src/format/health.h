@@ -32,7 +32,7 @@
 	X(lost_snapshots,                                                                                    \
 	  "snapshots requested by the program and not kept: no space, or the collector has them")            \
 	X(unapplied_settings,                                                                                \
-	  "HEAPGAUGE_EVERY, _OUTPUT, _ON, _WRITE_ON, _PYTHON=malloc: only `record` applies them")            \
+	  "HEAPGAUGE_ON, _WRITE_ON, _PYTHON=malloc: only `record` applies them")                             \
 	X(clock_stopped_ms,                                                                                  \
 	  "ms without a clock tick (heapgauge stopped, or had no CPU): lifetimes are too short")             \
 	X(unkept,                                                                                            \

@@ -21,6 +21,7 @@ enum {
 typedef int clock_fn(clockid_t, struct timespec *);
 static clock_fn *coarse_clock;
 PROCESS_STATE uint32_t clock_wait_calls;
+clock_also_fn *clock_also;
 
 void clock_start(void)
 {
@@ -76,4 +77,6 @@ NOINLINE void clock_tick_slow(struct slot *slot)
 		return;
 	note_gap(slot, ms - before);
 	end_lease(ms);
+	if (UNLIKELY(clock_also != NULL))
+		clock_also(slot, ms);
 }

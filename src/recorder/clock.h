@@ -11,6 +11,11 @@ void clock_start(void);
 
 /* How often a thread may see the same time before it reads the system clock. */
 extern HIDDEN uint32_t clock_wait_calls;
+
+/* Called after the clock was advanced here, in a hook and without a lock; NULL: nothing. */
+typedef void clock_also_fn(struct slot *slot, uint64_t now_ms);
+extern HIDDEN clock_also_fn *clock_also;
+
 void clock_tick_slow(struct slot *slot);
 
 static ALWAYS_INLINE void clock_tick(struct slot *slot)

@@ -75,6 +75,7 @@ enum sys_group {
 	SYS_WAIT = 16,	 /* waiting for a lock whose owner is not running */
 	SYS_READ = 32,	 /* reading our own memory at addresses that may be unmapped */
 	SYS_ALL = 63,
+	SYS_REPORT = 64, /* forking and waiting, for the report at exit */
 };
 extern unsigned sys_forbidden;
 

@@ -162,6 +162,8 @@ void next_steps_describe(struct sentences *sentences, const struct profile *prof
 			       .growth = findings_growth(findings, largest) };
 	bool said[ARRAY_SIZE(steps)] = { false };
 
+	if (query->again && !query->again[0])
+		return;
 	for (size_t n = 0; n < STEPS; n++) {
 		size_t best = ARRAY_SIZE(steps);
 		unsigned most = 0;

@@ -77,8 +77,9 @@ struct comparison;
 struct query {
 	const struct comparison *against; /* NULL: one recording */
 	const char *file;		  /* the origin of the profile, as shown */
-	const char *again; /* the command for further queries; NULL: "heapgauge report" */
-	size_t limit;	   /* maximum number of rows; SIZE_MAX: all */
+	const char *
+		again; /* the command for further queries; NULL: "heapgauge report"; "": nothing to query */
+	size_t limit; /* maximum number of rows; SIZE_MAX: all */
 
 	bool has_cost, has_axis, has_threshold;
 	enum cost_id cost;

@@ -199,6 +199,23 @@ int inspect_file(const char *path, const char *version, struct recording *ret,
 	return 0;
 }
 
+int inspect_exiting(const char *path, const char *version, struct recording *ret,
+		    struct error *error)
+{
+	struct inspect_leftover left;
+
+	if (inspect_file(path, version, ret, &left, error) < 0)
+		return -1;
+	struct process_row *row = &ret->processes[0].process;
+
+	row->end = END_UNKNOWN; /* a destructor does not know the status */
+	row->ppid = left.own.ppid;
+	row->peak_rss_bytes = procfs_peak_rss((pid_t)row->pid);
+	row->duration_ns = saturating_sub(clock_monotonic_ns(), left.started_mono_ns);
+	ret->run.duration_ns = row->duration_ns;
+	return 0;
+}
+
 uint64_t inspect_file_seen(const char *path)
 {
 	AUTO_CLOSE int fd = file_open_regular(path, NULL, NULL);

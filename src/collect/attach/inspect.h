@@ -26,6 +26,10 @@ struct inspect_leftover {
 int inspect_file(const char *path, const char *version, struct recording *ret,
 		 struct inspect_leftover *ret_left, struct error *error);
 
+/* The same for a process that is about to exit and waits for the caller; `path` leads to its profile, or a copy of it. */
+int inspect_exiting(const char *path, const char *version, struct recording *ret,
+		    struct error *error);
+
 /* The CLOCK_REALTIME at which such a process was last active; 0 if unknown. Reads little of the file. */
 uint64_t inspect_file_seen(const char *path);
 

@@ -240,6 +240,15 @@ uint64_t procfs_rss(int statm_fd)
 	return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
+uint64_t procfs_peak_rss(pid_t pid)
+{
+	static const char field[] = "\nVmHWM:";
+	AUTO_FREE char *text = procfs_file(pid, "status", NULL);
+	const char *at = text ? strstr(text, field) : NULL;
+
+	return at ? strtoull(at + sizeof field - 1, NULL, 10) * 1024 : 0;
+}
+
 size_t procfs_thread_name(pid_t pid, pid_t tid, char name[16])
 {
 	char thread[32], text[32];

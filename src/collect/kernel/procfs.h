@@ -58,6 +58,8 @@ bool procfs_zombie_status(pid_t pid, int *ret_status);
 /* Opens a descriptor for procfs_rss, or returns -1. */
 int procfs_statm_open(pid_t pid);
 uint64_t procfs_rss(int statm_fd);
+/* The most that was ever resident (VmHWM). */
+uint64_t procfs_peak_rss(pid_t pid);
 
 /* Name of a thread. Returns its length, 0 if there is none. */
 size_t procfs_thread_name(pid_t pid, pid_t tid, char name[16]);

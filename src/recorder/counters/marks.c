@@ -25,8 +25,11 @@ static PROCESS_STATE uint64_t saved_until; /* position in the ring, never wraps;
 static PROCESS_STATE uint64_t
 	saved_from; /* everything before it has been read, even if the collector has not said so yet */
 
+static PROCESS_STATE uint64_t due_ms; /* the next snapshot by time */
+
 void marks_reset(void)
 {
+	due_ms = 0;
 	marks_lock = (struct lock){ 0 };
 	saved_until = saved_from = 0;
 }
@@ -168,4 +171,16 @@ void marks_add(struct slot *slot, enum live_mark_kind kind, const char *name)
 							 : HEALTH_lost_snapshots);
 	}
 	__atomic_store_n(&mark->there, 1, __ATOMIC_RELEASE);
+}
+
+/* After a pause there is one snapshot, not one for each interval. */
+void marks_by_time(struct slot *slot, uint64_t now_ms)
+{
+	uint64_t every = settings_every_ms, due = __atomic_load_n(&due_ms, __ATOMIC_RELAXED);
+
+	if (now_ms < MAX(due, every) ||
+	    !__atomic_compare_exchange_n(&due_ms, &due, now_ms - now_ms % every + every, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	marks_add(slot, LIVE_MARK_SNAPSHOT, "every");
 }

@@ -11,26 +11,26 @@ EXPORT __attribute__((noreturn)) void hook_exit_quickly(int status) __asm__("qui
 
 void hook_exit_now(int status)
 {
-	profile_end();
+	profile_exit();
 	next_found()->exit_now(status);
 	__builtin_unreachable();
 }
 
 void hook_exit_as_c99(int status)
 {
-	profile_end();
+	profile_exit();
 	next_found()->exit_now(status);
 	__builtin_unreachable();
 }
 
 void hook_exit_quickly(int status)
 {
-	profile_end();
+	profile_exit();
 	next_found()->exit_quickly(status);
 	__builtin_unreachable();
 }
 
 __attribute__((destructor)) static void end(void)
 {
-	profile_end();
+	profile_exit();
 }

@@ -19,6 +19,7 @@
 #include "recorder/memory.h"
 #include "recorder/process/process_log.h"
 #include "recorder/sys.h"
+#include "recorder/text.h"
 
 #define PRELOAD "LD_PRELOAD="
 #define HANDOVER LIVE_ENV_HANDOVER "="
@@ -39,15 +40,6 @@ static char
 static char
 	own_handover[HANDOVER_BYTES]; /* "HEAPGAUGE_HANDOVER=TICKET,SETTINGS", the ticket all 0 */
 
-static bool begins(const char *text, const char *with)
-{
-	while (*with && *text == *with) {
-		text++;
-		with++;
-	}
-	return *with == 0;
-}
-
 static size_t length(const char *text)
 {
 	size_t n = 0;
@@ -67,7 +59,7 @@ char **exec_environ(void)
 
 static bool disables(const char *entry)
 {
-	return begins(entry, DISABLE) && live_is_disabled(entry + sizeof DISABLE - 1);
+	return text_begins(entry, DISABLE) && live_is_disabled(entry + sizeof DISABLE - 1);
 }
 
 bool exec_is_disabled(void)
@@ -84,7 +76,7 @@ const char *exec_variable(const char *name)
 	size_t bytes = length(name);
 
 	for (char **entry = exec_environ(); *entry != NULL; entry++) {
-		if (begins(*entry, name) && (*entry)[bytes] == '=')
+		if (text_begins(*entry, name) && (*entry)[bytes] == '=')
 			return *entry + bytes + 1;
 	}
 	return "";
@@ -96,7 +88,7 @@ static char *handover_value(void)
 	if (own_handover[0] != 0)
 		return own_handover + sizeof HANDOVER - 1;
 	for (char **entry = exec_environ(); *entry != NULL; entry++) {
-		if (begins(*entry, HANDOVER))
+		if (text_begins(*entry, HANDOVER))
 			return *entry + sizeof HANDOVER - 1;
 	}
 	return NULL;
@@ -173,7 +165,7 @@ void exec_hide(void)
 	while (*end != NULL)
 		end++;
 	/* As the collector put them; any other arrangement is not ours and stays. */
-	if (end - start < 2 || !begins(end[-2], PRELOAD) || !begins(end[-1], HANDOVER) ||
+	if (end - start < 2 || !text_begins(end[-2], PRELOAD) || !text_begins(end[-1], HANDOVER) ||
 	    !keep_preload(end[-2]) || !keep_handover(end[-1])) {
 		own_preload[0] = 0;
 		return;
@@ -339,7 +331,7 @@ static const char *search_path(const char *name, char *to)
 			return name;
 	}
 	for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
-		if (begins(*entry, "PATH="))
+		if (text_begins(*entry, "PATH="))
 			path = *entry + 5;
 	}
 	while (*path) {
@@ -367,9 +359,10 @@ static bool wants_none(char *const *envp, size_t *ret_count, const char **ret_be
 
 	*ret_before = NULL;
 	for (; envp[n] != NULL; n++) {
-		if (begins(envp[n], TRACE) || begins(envp[n], HANDOVER) || disables(envp[n]))
+		if (text_begins(envp[n], TRACE) || text_begins(envp[n], HANDOVER) ||
+		    disables(envp[n]))
 			none = true; /* ldd, another collector, or disabled */
-		else if (begins(envp[n], PRELOAD))
+		else if (text_begins(envp[n], PRELOAD))
 			*ret_before = envp[n] + sizeof PRELOAD - 1;
 	}
 	*ret_count = n;

@@ -21,12 +21,14 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "recorder/process/exec.h"
+#include "recorder/process/exit_report.h"
 #include "recorder/process/handover.h"
 #include "recorder/libc/libc.h"
 #include "recorder/memory.h"
 #include "recorder/process/self_budget.h"
 #include "recorder/process/settings.h"
 #include "recorder/sys.h"
+#include "recorder/text.h"
 
 enum {
 	FILE_BYTES = LIVE_FOLDER_BYTES + 128,
@@ -51,26 +53,6 @@ static uint64_t clock_ns(int clock)
 }
 
 /* ---- texts ---- */
-
-static size_t append_text(char *to, size_t at, size_t room, const char *text)
-{
-	for (; *text && at + 1 < room; text++)
-		to[at++] = *text;
-	to[at] = 0;
-	return at;
-}
-
-static size_t append_number(char *to, size_t at, size_t room, uint64_t number)
-{
-	char digits[24];
-	size_t n = sizeof digits - 1;
-
-	digits[n] = 0;
-	do
-		digits[--n] = (char)('0' + number % 10);
-	while ((number /= 10) != 0);
-	return append_text(to, at, room, digits + n);
-}
 
 /* The program's arguments, where the kernel put them. */
 static char **arguments(void)
@@ -100,15 +82,15 @@ static size_t append_program(char *to, size_t at, size_t room)
 
 static void name_file(uint64_t seconds)
 {
-	size_t at = append_text(file, 0, FILE_BYTES, settings.folder);
+	size_t at = text_append(file, 0, FILE_BYTES, settings.folder);
 
-	at = append_text(file, at, FILE_BYTES, "/" LIVE_FILE_PREFIX);
+	at = text_append(file, at, FILE_BYTES, "/" LIVE_FILE_PREFIX);
 	at = append_program(file, at, FILE_BYTES);
-	at = append_text(file, at, FILE_BYTES, ".");
-	at = append_number(file, at, FILE_BYTES, (uint64_t)sys_getpid());
-	at = append_text(file, at, FILE_BYTES, ".");
-	at = append_number(file, at, FILE_BYTES, seconds);
-	append_text(file, at, FILE_BYTES, LIVE_FILE_SUFFIX);
+	at = text_append(file, at, FILE_BYTES, ".");
+	at = text_append_number(file, at, FILE_BYTES, (uint64_t)sys_getpid());
+	at = text_append(file, at, FILE_BYTES, ".");
+	at = text_append_number(file, at, FILE_BYTES, seconds);
+	text_append(file, at, FILE_BYTES, LIVE_FILE_SUFFIX);
 }
 
 /* ---- description of the process ---- */
@@ -161,12 +143,12 @@ static void describe_program(void)
 	size_t at = 0;
 
 	if (!sys_failed(sys_call3(SYS_uname, (long)&name, 0, 0)))
-		append_text(self.host, 0, sizeof self.host, name.nodename);
+		text_append(self.host, 0, sizeof self.host, name.nodename);
 	sys_readlink("/proc/self/exe", self.exe, sizeof self.exe - 1);
 	for (char **word = arguments(); *word != NULL; word++) {
 		if (word != arguments())
-			at = append_text(self.command, at, sizeof self.command, " ");
-		at = append_text(self.command, at, sizeof self.command, *word);
+			at = text_append(self.command, at, sizeof self.command, " ");
+		at = text_append(self.command, at, sizeof self.command, *word);
 	}
 	struct stat space = { 0 };
 
@@ -257,7 +239,7 @@ static void fill_control(struct live_control *control, const struct live_budget 
 	control->stack_most_bytes = settings.stack_most_bytes;
 	control->budget_bytes = budget->bytes;
 	control->budget_limit_bytes = budget->limit_bytes;
-	append_text((char *)control + LIVE_WRAPS_AT, 0, sizeof settings.wraps, settings.wraps);
+	text_append((char *)control + LIVE_WRAPS_AT, 0, sizeof settings.wraps, settings.wraps);
 }
 
 static void fill_head(struct live_header *head, enum live_kept kept, int no_file)
@@ -267,7 +249,7 @@ static void fill_head(struct live_header *head, enum live_kept kept, int no_file
 	head->own = self;
 	head->own.kept = kept;
 	head->own.no_file = (uint32_t)no_file;
-	append_text(head->collector, 0, sizeof head->collector, settings.collector);
+	text_append(head->collector, 0, sizeof head->collector, settings.collector);
 	head->pid = (uint32_t)sys_getpid();
 	head->depth_limit = (uint32_t)MIN(MAX(depth, 1ull), (uint64_t)LIVE_DEPTH_MAX);
 	head->started_mono_ns = clock_ns(CLOCK_MONOTONIC);
@@ -446,12 +428,24 @@ void profile_give_up(void)
 	file[0] = 0;
 }
 
+/* False in a vfork child, which shares our memory. */
+static bool is_ours_to_end(bool wanted)
+{
+	return wanted && memory.head != NULL && sys_may(SYS_OTHERS | SYS_THREADS) &&
+	       (uint32_t)sys_getpid() == memory.head->pid;
+}
+
 void profile_end(void)
 {
-	if (file[0] == 0 || settings_keep || memory.head == NULL || !sys_may(SYS_OTHERS) ||
-	    !sys_may(SYS_THREADS) || (uint32_t)sys_getpid() != memory.head->pid)
-		return;
-	profile_give_up();
+	if (is_ours_to_end(file[0] != 0 && !settings_keep))
+		profile_give_up();
+}
+
+void profile_exit(void)
+{
+	if (is_ours_to_end(exit_report_wanted))
+		exit_report_make(file);
+	profile_end();
 }
 
 void profile_becomes(const char *path, bool search)

@@ -15,8 +15,10 @@ bool profile_make(bool forked, struct live_ticket ticket);
 /* Call if the profile cannot be used after all, before its memory is released. */
 void profile_give_up(void);
 
-/* Call on a normal exit: nobody needs the file any more, so it is removed. Any thread; a no-op in a vfork child. */
+/* Call when nobody needs the file any more: it is removed. Any thread; a no-op in a vfork child. */
 void profile_end(void);
+/* The same on a normal exit, after the report that was asked for. */
+void profile_exit(void);
 
 /* profile_end before an exec, if the program exists: path is what the caller of exec passed, search as in execvp. */
 void profile_becomes(const char *path, bool search);

@@ -9,10 +9,12 @@
 #include <linux/audit.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "base/compiler.h"
 #include "recorder/sampling/countdown.h"
@@ -91,6 +93,12 @@ static const struct question questions[] = {
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE } },
 	{ SYS_madvise, SYS_OTHERS, { ADDRESS, COUNTDOWN_BYTES, SYS_WIPE_ON_FORK } },
 	{ SYS_madvise, SYS_OTHERS, { ADDRESS, ARCH_PAGE, MADV_DONTDUMP } },
+	/* the report at exit; what its own process does harms only the report */
+	{ SYS_rt_sigprocmask, SYS_REPORT, { SIG_SETMASK, ADDRESS, ADDRESS, 8 } },
+	{ SYS_clone, SYS_REPORT, { 0 } },
+	{ SYS_wait4, SYS_REPORT, { 1000, ADDRESS, (uint32_t)(__WCLONE | WNOHANG) } },
+	{ SYS_nanosleep, SYS_REPORT, { ADDRESS } },
+	{ SYS_write, SYS_REPORT, { 2, ADDRESS, 100 } },
 };
 
 struct machine {

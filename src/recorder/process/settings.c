@@ -5,14 +5,17 @@
 #include "recorder/process/settings.h"
 
 #include "recorder/process/exec.h"
+#include "recorder/process/exit_report.h"
 #include "recorder/sampling/sampler.h"
 #include "recorder/sys.h"
+#include "recorder/text.h"
 
 enum { MILLIONTHS_OF_PERCENT = 10000 };
 
 struct live_settings settings;
 bool settings_of_collector, settings_keep;
 uint32_t settings_unapplied;
+uint64_t settings_every_ms;
 
 /* "64MiB", "64M", "65536": as on the command line, but without fractions. 0: invalid. */
 static uint64_t size_of(const char *text)
@@ -53,6 +56,26 @@ static void take_budget(const char *text)
 	}
 }
 
+/* "250ms", "10s", "5min", "1h": as on the command line, but without fractions. 0: invalid. */
+static uint64_t milliseconds_of(const char *text)
+{
+	static const struct {
+		const char *name;
+		uint64_t ms;
+	} units[] = {
+		{ "ms", 1 }, { "s", 1000 }, { "min", 60000 }, { "m", 60000 }, { "h", 3600000 }
+	};
+	uint64_t value = 0;
+
+	for (; *text >= '0' && *text <= '9' && value < 1ull << 32; text++)
+		value = value * 10 + (uint64_t)(*text - '0');
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (text_begins(text, units[i].name) && text[__builtin_strlen(units[i].name)] == 0)
+			return value * units[i].ms;
+	}
+	return 0;
+}
+
 /* The first letter suffices: all differ. */
 static uint32_t mode_of(const char *name)
 {
@@ -82,8 +105,7 @@ static bool take_text(char *to, size_t room, const char *text)
 static void read_environment(void)
 {
 	/* These need a collector. */
-	static const char *const of_record[] = { "HEAPGAUGE_EVERY", "HEAPGAUGE_OUTPUT",
-						 "HEAPGAUGE_ON", "HEAPGAUGE_WRITE_ON" };
+	static const char *const of_record[] = { "HEAPGAUGE_ON", "HEAPGAUGE_WRITE_ON" };
 	const char *python = exec_variable(LIVE_ENV_PYTHON);
 	uint64_t depth = size_of(exec_variable(LIVE_ENV_DEPTH));
 
@@ -103,6 +125,9 @@ static void read_environment(void)
 	take_text(settings.otel_labels, sizeof settings.otel_labels,
 		  exec_variable(LIVE_ENV_OTEL_LABELS));
 	take_text(settings.wraps, sizeof settings.wraps, exec_variable(LIVE_ENV_WRAP));
+	settings_every_ms = milliseconds_of(exec_variable(LIVE_ENV_EVERY));
+	settings_unapplied += exec_variable(LIVE_ENV_EVERY)[0] != 0 && settings_every_ms == 0;
+	exit_report_start();
 	if (!take_text(settings.folder, sizeof settings.folder, exec_variable(LIVE_ENV_DIR)))
 		settings.folder[0] = '?'; /* not an absolute path: not used, and reported */
 }

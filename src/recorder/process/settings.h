@@ -12,6 +12,7 @@
 extern HIDDEN struct live_settings settings;
 extern HIDDEN bool settings_of_collector;  /* else from the environment */
 extern HIDDEN uint32_t settings_unapplied; /* variables that need a collector, but there is none */
+extern HIDDEN uint64_t settings_every_ms;  /* take a snapshot that often; 0: never */
 extern HIDDEN bool settings_keep;	   /* keep the profile's file however the process ends */
 
 /* Once, at start-up: the program may change its environment later. False: do not record this process. */

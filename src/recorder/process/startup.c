@@ -89,6 +89,7 @@ static bool init_profile(bool forked)
 	python_tasks_start(settings.python_tasks != 0);
 	otel_start(settings.otel_labels);
 	clock_start();
+	clock_also = settings_every_ms != 0 ? marks_by_time : NULL;
 	mode_start();
 	cpu_limit_start();
 	stack_start();

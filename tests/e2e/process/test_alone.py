@@ -533,8 +533,8 @@ def test_snapshots_of_a_process_with_a_collector(naming, heapgauge, clean_env, s
 
 
 def test_settings_of_record_are_said_to_have_no_effect(naming, build, clean_env, folder, report):
-    """N13: HEAPGAUGE_EVERY, HEAPGAUGE_OUTPUT and HEAPGAUGE_PYTHON=malloc were ignored without a word."""
-    more = {"HEAPGAUGE_EVERY": "1s", "HEAPGAUGE_OUTPUT": "x.hg", "HEAPGAUGE_PYTHON": "malloc"}
+    """N13: HEAPGAUGE_ON and HEAPGAUGE_PYTHON=malloc were ignored without a word; so is a time that is none."""
+    more = {"HEAPGAUGE_EVERY": "soon", "HEAPGAUGE_ON": "rss>1GiB", "HEAPGAUGE_PYTHON": "malloc"}
     with keeping([naming], preloaded(build, clean_env, folder, **more)) as run:
         pid = run.target
         assert losses(report("--pid", pid)["processes"][0]) == {"unapplied_settings": 3}

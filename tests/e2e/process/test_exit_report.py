@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HEAPGAUGE_REPORT, HEAPGAUGE_OUTPUT and HEAPGAUGE_EVERY in a program that records itself: what it asks for is there when it has
+ended, and it notices nothing of it. A report that cannot be made is one sentence, and never harm."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import time
+
+import pytest
+
+from alone import folder_on_tmpfs, preloaded
+from compiled import WAIT_SECONDS, compile_c
+from test_alone import ENDER
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+INSTALLED = pathlib.Path("/usr/local/bin/heapgauge")
+
+# Counts, in a file that it maps, what it sees of children while it ends: signals, and what waitpid returns.
+WAITER = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int *seen; /* signals, children, calls that say there is none, errno changed at exit */
+static void *volatile kept;
+static void on_child(int number) { (void)number; seen[0]++; }
+static void *wait_always(void *unused)
+{
+	for (;;) {
+		if (waitpid(-1, NULL, WNOHANG) >= 0) seen[1]++;
+		else if (errno == ECHILD) seen[2]++;
+	}
+	return unused;
+}
+static void *allocate_always(void *unused) { for (;;) { kept = malloc(100); free(kept); } return unused; }
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	int fd = open(argv[1], O_RDWR | O_CREAT, 0600);
+	if (ftruncate(fd, 4096)) return 99;
+	seen = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	kept = malloc(1000);
+	if (!strcmp(argv[2], "ignore")) signal(SIGCHLD, SIG_IGN);
+	else signal(SIGCHLD, on_child);
+	if (!strcmp(argv[2], "wait")) pthread_create(&thread, NULL, wait_always, NULL);
+	for (int i = 0; i < 8 && !strcmp(argv[2], "threads"); i++) pthread_create(&thread, NULL, allocate_always, NULL);
+	usleep(20000);
+	errno = 77;
+	return argc + 4;
+}
+"""
+
+# Descriptor 2 is a file of its own when it ends.
+REUSER = r"""
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	void *volatile kept = malloc(1000);
+	close(2);
+	for (int fd = 3; fd < 1024; fd++) close(fd);
+	if (argc > 1 && (open(argv[1], O_RDWR | O_CREAT, 0600) != 2 || write(2, "mine\n", 5) != 5)) return 1;
+	return kept == NULL;
+}
+"""
+
+GROWER = r"""
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile kept;
+__attribute__((noinline)) void take(void) { kept = malloc(1000); __asm__(""); }
+int main(void) { for (int i = 0; i < 100; i++) { take(); usleep(10000); } return 0; }
+"""
+
+
+@pytest.fixture
+def ender(scratch):
+    return compile_c(scratch, "ender", ENDER, "-pthread")
+
+
+def run(argv, env, **more):
+    return subprocess.run([str(word) for word in argv], env=env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False, **more)
+
+
+def summaries(text):
+    return re.findall(r"^heapgauge: .* \(pid \d+\) ", text, re.M)
+
+
+def with_command(build, scratch, script, mode=0o755):
+    """The recorder in a folder of its own, beside a command that does what the script says."""
+    folder = scratch / "beside"
+    folder.mkdir()
+    shutil.copy(build / "libheapgauge.so", folder)
+    if script is not None:
+        (folder / "heapgauge").write_text(f"#!/bin/sh\n{script}\n")
+        (folder / "heapgauge").chmod(mode)
+    return {"LD_PRELOAD": str(folder / "libheapgauge.so")}
+
+
+@pytest.mark.parametrize("how", ["return", "exit", "_exit", "_Exit", "quick_exit", "thread", "thread_exit"])
+@pytest.mark.parametrize("kept", ["memory", "file"])
+def test_each_exit_prints_the_summary_once(how, kept, ender, build, clean_env):
+    bare = run([ender, how], clean_env)
+    with folder_on_tmpfs() as folder:
+        env = preloaded(build, clean_env, folder if kept == "file" else None, HEAPGAUGE_REPORT="stderr")
+        done = run([ender, how], env)
+        assert os.listdir(folder) == []
+    assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout)
+    assert len(summaries(done.stderr)) == 1
+    assert re.search(r"not freed +(97.7|98.0|97.9) KiB in 1,00[01] blocks", done.stderr), "a thread has a block of its own"
+    assert "heapgauge report" not in done.stderr, "there is no recording to name"
+
+
+def test_a_program_that_closes_stderr_at_its_exit(build, clean_env):
+    bare = run(["/bin/ls", "-d", "/", "/no/such/file"], clean_env)
+    done = run(["/bin/ls", "-d", "/", "/no/such/file"], preloaded(build, clean_env, HEAPGAUGE_REPORT="stderr"))
+    assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout)
+    assert done.stderr.startswith(bare.stderr) and len(summaries(done.stderr)) == 1
+
+
+def test_python_with_children(build, clean_env, scratch):
+    """Children, forked or started, have reports of their own; the program gets the status of each."""
+    script = "import os, subprocess, sys; p = os.fork()\nif not p: os._exit(5)\n" \
+        "print(os.waitpid(p, 0)[1] >> 8, subprocess.run(['/bin/true']).returncode); sys.exit(4)"
+    done = run(["/usr/bin/python3", "-c", script], preloaded(build, clean_env, HEAPGAUGE_REPORT="r.%p.txt"), cwd=scratch)
+    assert (done.returncode, done.stdout, done.stderr) == (4, "5 0\n", "")
+    texts = [path.read_text() for path in scratch.glob("r.*.txt")]
+    assert len(texts) == 3 and all(len(summaries(text)) == 1 for text in texts)
+    assert sum("/bin/true" in text for text in texts) == 1
+
+
+@pytest.mark.parametrize("how", ["wait", "ignore", "threads"])
+def test_the_program_sees_no_child(how, build, clean_env, scratch):
+    program = compile_c(scratch, "waiter", WAITER, "-pthread")
+    done = run([program, scratch / "seen", how], preloaded(build, clean_env, HEAPGAUGE_REPORT="stderr"))
+    signals, children, none, _ = struct.unpack("4i", (scratch / "seen").read_bytes()[:16])
+    assert (done.returncode, done.stdout, len(summaries(done.stderr))) == (7, "", 1)
+    assert (signals, children) == (0, 0)
+    assert how != "wait" or none > 1000
+
+
+def test_a_file_that_took_the_number_of_stderr_is_left_alone(build, clean_env, scratch):
+    program = compile_c(scratch, "reuser", REUSER)
+    env = preloaded(build, clean_env, HEAPGAUGE_REPORT="stderr")
+    assert run([program, scratch / "own"], env).returncode == 0
+    assert (scratch / "own").read_text() == "mine\n"
+    done = run([program], env)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = run([program, scratch / "other"], preloaded(build, clean_env, HEAPGAUGE_REPORT=str(scratch / "r.txt")))
+    assert done.returncode == 0 and (scratch / "other").read_text() == "mine\n"
+    assert len(summaries((scratch / "r.txt").read_text())) == 1
+
+
+def test_a_full_disk_is_no_harm(ender, build, clean_env):
+    done = run([ender, "exit"], preloaded(build, clean_env, HEAPGAUGE_REPORT="/dev/full"))
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+
+
+@pytest.mark.parametrize("variable", ["HEAPGAUGE_REPORT", "HEAPGAUGE_OUTPUT"])
+def test_a_file_that_cannot_be_written_is_one_sentence(variable, ender, build, clean_env):
+    done = run([ender, "exit"], preloaded(build, clean_env, **{variable: "/no/such/folder/x.hg"}))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert done.stderr.startswith("heapgauge: ") and "/no/such/folder/x.hg" in done.stderr
+
+
+@as_root
+def test_a_recording_that_does_not_fit_is_one_sentence(ender, build, clean_env, scratch):
+    """And the summary is there all the same."""
+    script = f"mount -t tmpfs -o size=4k none {scratch} && head -c 4096 /dev/zero >{scratch}/full && cd / && HEAPGAUGE_REPORT=stderr HEAPGAUGE_OUTPUT={scratch}/x.hg " \
+        f"LD_PRELOAD={build}/libheapgauge.so /bin/ls -d / && ls -A {scratch}"
+    done = run(["unshare", "--mount", "sh", "-c", script], clean_env)
+    assert (done.returncode, done.stdout) == (0, "/\nfull\n"), done.stderr
+    assert len(summaries(done.stderr)) == 1
+    assert len(re.findall(r"^heapgauge: .*No space left", done.stderr, re.M)) == 1
+
+
+@pytest.mark.parametrize("how, sentence", [
+    (None, "is not beside the recorder"),
+    ("kill -SEGV $$", "was ended by a signal"),
+    ("#world", "is not beside the recorder"),
+    ("exec /no/such/program", "cannot execute"),
+])  # fmt: skip
+def test_a_command_that_fails_is_one_sentence(how, sentence, ender, build, clean_env, scratch):
+    if INSTALLED.exists():
+        pytest.skip("heapgauge is installed")
+    env = clean_env | with_command(build, scratch, how, 0o777 if how == "#world" else 0o755)
+    done = run([ender, "exit"], env | {"HEAPGAUGE_REPORT": str(scratch / "r.txt")})
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+    last = (scratch / "r.txt").read_text().splitlines()[-1]
+    assert last.startswith("heapgauge: no report of process ") and sentence in last
+
+
+def test_a_command_that_hangs_is_ended(ender, build, clean_env, scratch):
+    env = clean_env | with_command(build, scratch, f"echo $$ >{scratch}/pid; exec sleep 1000")
+    begun = time.monotonic()
+    done = run([ender, "exit"], env | {"HEAPGAUGE_REPORT": "stderr"})
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert "took more than 30 seconds and was ended" in done.stderr and time.monotonic() - begun < 120
+    assert not pathlib.Path("/proc", (scratch / "pid").read_text().strip()).exists()
+
+
+def test_the_command_is_not_looked_for_in_the_path(ender, build, clean_env, scratch):
+    (scratch / "bin").mkdir()
+    (scratch / "bin/heapgauge").write_text("#!/bin/sh\ntouch $0.ran\n")
+    (scratch / "bin/heapgauge").chmod(0o755)
+    env = clean_env | with_command(build, scratch, None) | {"HEAPGAUGE_REPORT": "stderr", "PATH": f"{scratch}/bin:/bin:/usr/bin"}
+    assert run([ender, "exit"], env, cwd=scratch / "bin").returncode == 3
+    assert not (scratch / "bin/heapgauge.ran").exists()
+
+
+def test_the_command_gets_an_environment_without_ours(ender, build, clean_env, scratch):
+    env = clean_env | with_command(build, scratch, "env; ls -l /proc/self/fd") | {"HEAPGAUGE_REPORT": "stderr", "MARK": "1"}
+    done = run([ender, "exit"], env)
+    assert "MARK=1\n" in done.stderr and "LD_" not in done.stderr and "HEAPGAUGE_" not in done.stderr
+    assert set(re.findall(r" (\d+) -> ", done.stderr)) <= {"0", "1", "2", "3", "4", "5"}
+
+
+@as_root
+def test_never_in_a_privileged_program(build, clean_env, scratch):
+    program = compile_c(scratch, "linked", "#include <stdlib.h>\nint main(void) { void *volatile p = malloc(9); return p == 0; }",
+                        f"-L{build}", "-Wl,--no-as-needed", "-lheapgauge", f"-Wl,-rpath,{build}")
+    env = clean_env | {"HEAPGAUGE_REPORT": "stderr"}
+    assert len(summaries(run([program], env).stderr)) == 1
+    os.chown(program, 65534, 65534)
+    os.chmod(program, 0o6755)
+    done = run([program], env)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_program_with_few_system_calls_is_not_harmed(target, build, clean_env):
+    program = target("t_seccomp_kill")
+    bare = run([program], clean_env)
+    done = run([program], preloaded(build, clean_env, HEAPGAUGE_REPORT="stderr"))
+    assert done.returncode == bare.returncode
+
+
+def test_a_recording_at_the_exit_is_where_the_program_began(heapgauge, build, clean_env, scratch):
+    (scratch / "sub").mkdir()
+    script = "import os; os.chdir('/'); x = [bytearray(1000000) for _ in range(5)]; os._exit(3)"
+    env = preloaded(build, clean_env, HEAPGAUGE_OUTPUT="sub/")
+    done = run(["/usr/bin/python3", "-c", script], env, cwd=scratch)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+    (path,) = (scratch / "sub").iterdir()
+    assert re.fullmatch(r"heapgauge\.python3[.\d]*\.\d+\.hg", path.name)
+    shown = run([heapgauge, "report", path, "--format", "json"], clean_env)
+    process = json.loads(shown.stdout)["processes"][0]
+    assert process["not_freed_bytes"] > 5000000 and process["peak_rss_bytes"] > 5000000
+
+
+def test_snapshots_by_time(heapgauge, build, clean_env, scratch):
+    program = compile_c(scratch, "grower", GROWER)
+    done = run([program], preloaded(build, clean_env, HEAPGAUGE_EVERY="100ms", HEAPGAUGE_OUTPUT=str(scratch / "x.hg")))
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(run([heapgauge, "report", scratch / "x.hg", "--view", "snapshots", "--format", "json"], clean_env).stdout)["snapshots"]
+    live = [row["live_bytes"] for row in rows]
+    assert len(rows) >= 5 and {row["name"] for row in rows} == {"every"}
+    assert live == sorted(set(live)) and all(value % 1000 == 0 for value in live)
