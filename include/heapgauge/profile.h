@@ -10,6 +10,8 @@
  *	for (size_t row = 0; row < hg_table_row_count(sites); row++)
  *		hg_table_row(sites, row, cells);	// one for each column
  *
+ * A program can also write a report about itself, at any time: hg_profile_open_process(getpid(), ...), and hg_report_write.
+ *
  * Columns have the names, meanings and units of docs/json.md. Link with libheapgauge-profile (`pkg-config --libs
  * heapgauge-profile`). It prints nothing and reads no settings. Different threads may use different profiles at the same time, but a
  * profile with its reports is for one thread at a time. */
@@ -44,6 +46,10 @@ void hg_profile_close(struct hg_profile *profile);
  * unless --limit says otherwise. NULL with the error set if the options, or the recording, do not allow an answer. */
 struct hg_report *hg_profile_report(struct hg_profile *profile, const char *const *options,
 				    size_t option_count, struct hg_error *error);
+/* Writes it to a descriptor as `heapgauge report` does. format: "text", "markdown", "json" or "csv". For people, choose the option
+ * "--names=short", and a --limit. 0, or -1 with the error set. */
+int hg_report_write(const struct hg_report *report, const char *format, int fd,
+		    struct hg_error *error);
 /* With all its tables and texts. NULL is allowed. */
 void hg_report_free(struct hg_report *report);
 

@@ -8,9 +8,11 @@
  */
 #include <heapgauge/profile.h>
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/analyses.h"
 #include "base/compiler.h"
@@ -20,6 +22,7 @@
 #include "model/build.h"
 #include "model/frames/names.h"
 #include "reader/table.h"
+#include "render/renderers.h"
 #include "util/cleanup.h"
 
 _Static_assert((int)HG_ERROR_BYTES == (int)ERROR_MESSAGE_BYTES, "messages are passed on whole");
@@ -242,4 +245,42 @@ const struct hg_table *hg_report_rows(const struct hg_report *report)
 const struct hg_table *hg_report_head(const struct hg_report *report)
 {
 	return &report->head;
+}
+
+/* ---- as text ---- */
+
+static int write_all(void *context, struct span bytes, struct error *error)
+{
+	const int fd = *(const int *)context;
+	size_t at = 0;
+
+	while (at < bytes.size) {
+		ssize_t wrote = write(fd, (const char *)bytes.data + at, bytes.size - at);
+
+		if (wrote < 0 && errno != EINTR)
+			return error_errno(error, "cannot write the report");
+		at += wrote > 0 ? (size_t)wrote : 0;
+	}
+	return 0;
+}
+
+int hg_report_write(const struct hg_report *report, const char *format, int fd,
+		    struct hg_error *error)
+{
+	enum { STACK_FRAMES = 8 };
+	const struct renderer *renderer = renderer_find(format);
+	const struct render_options options = { .stack_frames = STACK_FRAMES, .utf8 = true };
+	struct render_output out = { .write = write_all, .context = &fd };
+	struct error reason = ERROR_INIT;
+	int status = renderer && renderer->run
+			     ? renderer->run(report->result, &options, &out, &reason)
+			     : error_set(&reason,
+					 "a report is not written as '%s'; there are text, markdown, "
+					 "json and csv",
+					 format);
+
+	buffer_release(&out.buffer);
+	if (status < 0)
+		pass_on(error, &reason);
+	return status;
 }

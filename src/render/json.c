@@ -335,14 +335,11 @@ static int write_result(struct writer *w, const struct result *result, struct re
 	return 0;
 }
 
-int render_json(const struct result *result, const struct render_options *options,
-		struct render_output *out, struct error *error)
+static int render(const struct result *result, bool pretty, struct render_output *out,
+		  struct error *error)
 {
-	const struct result_table *t = &result->table;
-	bool pretty = t->row_count <= PRETTY_ROWS && !t->nodes;
 	struct writer w = { .json = json_to(&out->buffer, pretty ? JSON_PRETTY : JSON_COMPACT) };
 
-	(void)options;
 	int status = write_result(&w, result, out, error);
 
 	free(w.numbers);
@@ -352,4 +349,20 @@ int render_json(const struct result *result, const struct render_options *option
 	if (!pretty)
 		buffer_char(&out->buffer, '\n');
 	return render_flush(out, true, error);
+}
+
+int render_json(const struct result *result, const struct render_options *options,
+		struct render_output *out, struct error *error)
+{
+	const struct result_table *t = &result->table;
+
+	(void)options;
+	return render(result, t->row_count <= PRETTY_ROWS && !t->nodes, out, error);
+}
+
+int render_json_line(const struct result *result, const struct render_options *options,
+		     struct render_output *out, struct error *error)
+{
+	(void)options;
+	return render(result, false, out, error);
 }

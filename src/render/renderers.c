@@ -20,6 +20,7 @@ const struct renderer renderers[] = {
 	{ "markdown", "for issues, chats and coding agents; see --max-tokens", render_markdown, 5,
 	  true },
 	{ "json", "for programs, with exact numbers", render_json, SIZE_MAX, false },
+	{ "json-line", "the same on one line", render_json_line, SIZE_MAX, false },
 	{ "csv", "for spreadsheets and databases: only the table", render_csv, SIZE_MAX, false },
 	{ "html", "a self-contained web page with all views", NULL, SIZE_MAX, false },
 	{ NULL, NULL, NULL, 0, false },

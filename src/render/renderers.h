@@ -57,6 +57,7 @@ const struct renderer *renderer_find(const char *name);
 
 renderer_run render_text;
 renderer_run render_json;
+renderer_run render_json_line;
 renderer_run render_csv;
 renderer_run render_markdown;
 

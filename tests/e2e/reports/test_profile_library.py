@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 
+from alone import preloaded
 from compiled import WAIT_SECONDS, compile_c
 from reading import differences, head_and_rows
 from serving import page_env
@@ -36,14 +37,23 @@ def sanitized(build):
 
 
 @pytest.fixture(scope="module")
-def program(prefix, sanitized):
-    """The program, compiled with what pkg-config says."""
-    env = os.environ | {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
-    argv = ["pkg-config", "--cflags", "--libs", "heapgauge-profile"]
-    flags = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.split()
-    strict = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1", "-g", *sanitized]
-    subprocess.run(["cc", *strict, PROGRAM, "-o", prefix / "print_report", *flags, f"-Wl,-rpath,{prefix / 'lib'}"], check=True)
-    return prefix / "print_report"
+def build_with(prefix, sanitized):
+    """build_with(source): the program, compiled with what pkg-config says."""
+
+    def run(source):
+        env = os.environ | {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+        argv = ["pkg-config", "--cflags", "--libs", "heapgauge-profile"]
+        flags = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.split()
+        strict = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-pthread", *sanitized]
+        subprocess.run(["cc", *strict, source, "-o", prefix / source.stem, *flags, f"-Wl,-rpath,{prefix / 'lib'}"], check=True)
+        return prefix / source.stem
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def program(build_with):
+    return build_with(PROGRAM)
 
 
 @pytest.fixture
@@ -105,6 +115,19 @@ def test_a_running_process_is_read(build, clean_env, scratch, heapgauge, ask):
     assert answer["head"]["file"] == f"process {pid}"
 
 
+def test_a_program_writes_reports_about_itself(build, build_with, clean_env, sanitized):
+    if sanitized:
+        pytest.skip("a sanitized program has an allocator of its own")
+    program = build_with(PROGRAM.with_name("about_itself.c"))
+    done = subprocess.run([program], env=preloaded(build, clean_env), capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert (done.returncode, done.stderr) == (0, "")
+    tree, *threads = re.split(r"^thread (?=\d+$)", done.stdout, flags=re.M)
+    assert re.search(r" 39\.1 KiB .* fill ", tree), tree  # 10 * (1000 + 3000) bytes
+    held = {name: text for text in threads for name in ("first", "second") if re.search(rf"\b{name}$", text, re.M)}
+    assert re.search(r" 9\.8 KiB .* first$", held["first"], re.M) and "second" not in held["first"]
+    assert re.search(r" 29\.3 KiB .* second$", held["second"], re.M) and "first" not in held["second"]
+
+
 def test_settings_are_not_read(rich, program, folder):  # noqa: F811
     env = page_env(folder) | {"HEAPGAUGE_LIMIT": "1", "HEAPGAUGE_NO_SUCH": "1"}
     done = subprocess.run([program, "exact.hg", "--view", "sites"], env=env, cwd=folder, capture_output=True, text=True)
@@ -144,7 +167,8 @@ def test_symbols_are_versioned_and_no_others_are_seen(build):
     said = subprocess.run(["nm", "-D", "--defined-only", build / "libheapgauge-profile.so.0"], capture_output=True, text=True, check=True)
     names = {line.split()[2] for line in said.stdout.splitlines() if line.split()[1] != "A"}
     declared = set(re.findall(r"\b(hg_\w+)\(", (ROOT / "include/heapgauge/profile.h").read_text()))
-    assert names == {f"{name}@@HEAPGAUGE_PROFILE_0.1" for name in declared} and len(names) == 13
+    later = {"hg_report_write": "0.2"}
+    assert names == {f"{name}@@HEAPGAUGE_PROFILE_{later.get(name, '0.1')}" for name in declared} and len(names) == 14
 
 
 def test_the_header_is_c99_and_cpp(prefix, scratch):
