@@ -140,6 +140,9 @@ struct profile_memory {
 	uint64_t heap_bytes, anonymous_bytes, stack_bytes, file_bytes, shared_bytes, own_bytes;
 	uint64_t private_bytes;				 /* heap and anonymous */
 	uint64_t cgroup_limit_bytes, cgroup_usage_bytes; /* limit 0: none */
+	/* Address space; 0, as the following: not recorded. */
+	uint64_t vm_bytes, stack_reserved_bytes, stack_largest_bytes;
+	uint64_t system_bytes, system_available_bytes, system_cached_bytes, system_swap_bytes;
 
 	/* Parts of private_bytes, resident: their sum plus live + fragmentation - untouched is private_bytes. */
 	uint64_t mapped_bytes;		 /* mmap by the program */
@@ -237,11 +240,8 @@ struct profile_node {
 };
 struct profile_node profile_node(const struct profile_process *process, node_id node);
 
-/*
- * Distributions of a site over its counters in the slots (by slot; NULL: all), in ascending order;
- * computed on demand, because few sites need them. -1 if out of memory. Size bars do not overlap: an
- * exact size inside a class that other counters use is counted in the class.
- */
+/* Distributions of a site over its counters in the slots (by slot; NULL: all), in ascending order; computed on demand, because few sites
+ * need them. -1 if out of memory. Size bars do not overlap: an exact size inside a class that other counters use is counted in the class. */
 int profile_sizes(const struct profile_process *process, site_id site, const bool *slots,
 		  struct arena *arena, struct profile_bars *ret);
 int profile_lifetimes(const struct profile_process *process, site_id site, const bool *slots,

@@ -272,12 +272,13 @@ int hg_report_write(const struct hg_report *report, const char *format, int fd,
 	const struct render_options options = { .stack_frames = STACK_FRAMES, .utf8 = true };
 	struct render_output out = { .write = write_all, .context = &fd };
 	struct error reason = ERROR_INIT;
-	int status = renderer && renderer->run
-			     ? renderer->run(report->result, &options, &out, &reason)
-			     : error_set(&reason,
-					 "a report is not written as '%s'; there are text, markdown, "
-					 "json and csv",
-					 format);
+	int status =
+		renderer && renderer->run
+			? renderer->run(report->result, &options, &out, &reason)
+			: error_set(&reason,
+				    "a report is not written as '%s'; there are text, markdown, "
+				    "json and csv",
+				    format);
 
 	buffer_release(&out.buffer);
 	if (status < 0)

@@ -76,7 +76,21 @@ static const struct source_column columns[] = {
 	KEPT(swap_bytes),
 	KEPT(cgroup_usage_bytes),
 	KEPT(cgroup_limit_bytes),
+	KEPT(vm_bytes),
+	KEPT(stack_reserved_bytes),
+	KEPT(stack_largest_bytes),
+	KEPT(system_bytes),
+	KEPT(system_available_bytes),
+	KEPT(system_cached_bytes),
+	KEPT(system_swap_bytes),
 };
+
+/* Null if an older recording does not have them. */
+static bool is_newer(size_t offset)
+{
+	return offset >= offsetof(struct sheet, m.vm_bytes) &&
+	       offset <= offsetof(struct sheet, m.system_swap_bytes);
+}
 
 /* Parts are null if the sheet has none. */
 static bool is_part(size_t offset)
@@ -154,6 +168,15 @@ static const char *mapped_meaning(struct sentences *s, const struct sheet *t)
 			    units_bytes(t->m.mapped_untouched_bytes).text);
 }
 
+static const char *stacks_meaning(struct sentences *s, const struct profile_memory *m)
+{
+	if (!m->stack_reserved_bytes)
+		return "of all threads";
+	return arena_printf(&s->result->arena, "of all threads, of %s reserved; the largest %s",
+			    units_bytes(m->stack_reserved_bytes).text,
+			    units_bytes(m->stack_largest_bytes).text);
+}
+
 static void describe_sheet(struct sentences *s, const struct sheet *t)
 {
 	const struct profile_memory *m = &t->m;
@@ -187,7 +210,7 @@ static void describe_sheet(struct sentences *s, const struct sheet *t)
 		{ "+ not recorded", m->unrecorded_bytes, true, parts,
 		  "not in any recorded allocation or mapping", 0 },
 		{ "= private", m->private_bytes, true, true, "heap and other anonymous memory", 0 },
-		{ "+ stacks", m->stack_bytes, true, true, "of all threads", 0 },
+		{ "+ stacks", m->stack_bytes, true, true, stacks_meaning(s, m), 0 },
 		{ "+ files", m->file_bytes, true, true, "programs, libraries, mapped files", 0 },
 		{ "+ shared", m->shared_bytes, false, true, "with other processes", 0 },
 		{ "+ recorder", m->own_bytes, true, true, "what recording costs", 0 },
@@ -221,6 +244,22 @@ static void describe_group(struct sentences *s, const struct profile_memory *m)
 	text_format(&more, "in use of the limit of {}, {}", value_bytes(m->cgroup_limit_bytes),
 		    value_percent(m->cgroup_usage_bytes, m->cgroup_limit_bytes));
 	sentences_add(s, "control group", &w, &more);
+	if (s->list.count)
+		s->list.at[s->list.count - 1].aligned = true;
+}
+
+static void describe_system(struct sentences *s, const struct profile_memory *m)
+{
+	struct words w = { 0 }, more = { 0 };
+
+	if (!m->system_bytes)
+		return;
+	words_add(&w, value_bytes(m->system_available_bytes));
+	text_format(&more, "available of {}; {} of files cached", value_bytes(m->system_bytes),
+		    value_bytes(m->system_cached_bytes));
+	if (m->system_swap_bytes)
+		text_format(&more, "; {} swapped out", value_bytes(m->system_swap_bytes));
+	sentences_add(s, "machine", &w, &more);
 	if (s->list.count)
 		s->list.at[s->list.count - 1].aligned = true;
 }
@@ -272,6 +311,7 @@ static bool describe_all(struct result *result, const struct profile *profile,
 	sentences_add(&s, NULL, &w, NULL);
 	describe_sheet(&s, &sheet);
 	describe_group(&s, &sheet.m);
+	describe_system(&s, &sheet.m);
 	struct coverage coverage = coverage_of(&sheet.m);
 
 	coverage_describe(&s, p, &coverage);
@@ -281,9 +321,10 @@ static bool describe_all(struct result *result, const struct profile *profile,
 static void put_row(struct result_value *values, const struct sheet *sheet)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
-		values[i] = is_part(columns[i].offset) && !sheet->m.has_parts
-				    ? value_unknown()
-				    : source_value(&columns[i], sheet);
+		bool unknown = (is_part(columns[i].offset) && !sheet->m.has_parts) ||
+			       (is_newer(columns[i].offset) && !sheet->m.vm_bytes);
+
+		values[i] = unknown ? value_unknown() : source_value(&columns[i], sheet);
 		values[i].error = error_of(sheet, columns[i].offset);
 	}
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "util/buffer.h"
+#include "base/checked.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/files.h"
@@ -102,15 +103,31 @@ size_t procfs_small(const char *path, char *text, size_t room)
 	return got > 0 ? (size_t)got : 0;
 }
 
-uint64_t procfs_free_memory(void)
+/* A line of /proc/meminfo, in bytes. */
+static uint64_t system_field(const char *text, const char *field)
 {
-	static const char field[] = "MemAvailable:";
+	const char *at = strstr(text, field);
+
+	return at ? strtoull(at + strlen(field), NULL, 10) * 1024 : 0;
+}
+
+struct procfs_system procfs_system(void)
+{
 	char text[1024];
-	const char *at;
 
 	procfs_small("/proc/meminfo", text, sizeof text);
-	at = strstr(text, field);
-	return at ? strtoull(at + sizeof field - 1, NULL, 10) * 1024 : 0;
+	uint64_t swap = system_field(text, "\nSwapTotal:"),
+		 unused = system_field(text, "\nSwapFree:");
+
+	return (struct procfs_system){ .total_bytes = system_field(text, "MemTotal:"),
+				       .available_bytes = system_field(text, "\nMemAvailable:"),
+				       .cached_bytes = system_field(text, "\nCached:"),
+				       .swapped_bytes = saturating_sub(swap, unused) };
+}
+
+uint64_t procfs_free_memory(void)
+{
+	return procfs_system().available_bytes;
 }
 
 /* /proc/PID/stat from its third field on: "state ppid ...". NULL if it cannot be read. */
@@ -238,6 +255,17 @@ uint64_t procfs_rss(int statm_fd)
 	text[got] = '\0';
 	second = strchr(text, ' ');
 	return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+uint64_t procfs_vm(int statm_fd)
+{
+	char text[128];
+	ssize_t got = statm_fd < 0 ? -1 : pread(statm_fd, text, sizeof text - 1, 0);
+
+	if (got <= 0)
+		return 0;
+	text[got] = '\0';
+	return strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 uint64_t procfs_peak_rss(pid_t pid)

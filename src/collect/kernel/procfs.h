@@ -26,6 +26,11 @@ char *procfs_text(const char *path);
 
 /* Reads a small file in one call; the text is terminated. Returns its length, 0 if it could not be read. */
 size_t procfs_small(const char *path, char *text, size_t room);
+/* Memory of the machine, from /proc/meminfo; 0 = unknown. */
+struct procfs_system {
+	uint64_t total_bytes, available_bytes /* without swapping */, cached_bytes, swapped_bytes;
+};
+struct procfs_system procfs_system(void);
 /* Memory available without swapping (MemAvailable); 0 = unknown. */
 uint64_t procfs_free_memory(void);
 
@@ -58,6 +63,8 @@ bool procfs_zombie_status(pid_t pid, int *ret_status);
 /* Opens a descriptor for procfs_rss, or returns -1. */
 int procfs_statm_open(pid_t pid);
 uint64_t procfs_rss(int statm_fd);
+/* The size of its address space, from the same. */
+uint64_t procfs_vm(int statm_fd);
 /* The most that was ever resident (VmHWM). */
 uint64_t procfs_peak_rss(pid_t pid);
 

@@ -148,12 +148,19 @@ void smaps_sum(const struct smaps *smaps, struct memory_row *row)
 	uint64_t sums[MAPPING_KINDS] = { 0 };
 
 	row->rss_bytes = row->swap_bytes = 0;
+	row->stack_reserved_bytes = row->stack_largest_bytes = row->vm_bytes = 0;
 	for (size_t i = 0; i < smaps->list.count; i++) {
 		const struct mapping *m = &smaps->list.at[i];
 
 		sums[m->kind] += m->rss_bytes;
 		row->rss_bytes += m->rss_bytes;
 		row->swap_bytes += m->swap_bytes;
+		if (m->kind != MAPPING_OWN) /* a large reservation */
+			row->vm_bytes += m->end - m->start;
+		if (m->kind == MAPPING_STACK) {
+			row->stack_reserved_bytes += m->end - m->start;
+			row->stack_largest_bytes = MAX(row->stack_largest_bytes, m->rss_bytes);
+		}
 	}
 	row->heap_bytes = sums[MAPPING_HEAP];
 	row->anonymous_bytes = sums[MAPPING_ANONYMOUS] + sums[MAPPING_STATIC];

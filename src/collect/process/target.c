@@ -31,6 +31,7 @@ enum { SAMPLED_MEMORIES = 10 };
 /* Inherited memory is measured best before the child has allocated and freed much itself. */
 #define FORK_FIRST_NS (3 * NS_PER_MS)
 #define PRESSURE_INTERVAL_NS (1000 * NS_PER_MS)
+#define SYSTEM_INTERVAL_NS (50 * NS_PER_MS)
 
 struct live_budget target_budget(uint64_t fixed_bytes, const struct cgroup_memory *cgroup,
 				 uint64_t own_bytes)
@@ -326,6 +327,22 @@ static void follow_pressure(struct target *target, uint64_t at_ns)
 	target->next_pressure_ns = at_ns + PRESSURE_INTERVAL_NS;
 }
 
+/* What is read only if a condition needs it. */
+static void follow_system(struct target *target, uint64_t at_ns)
+{
+	bool vm = triggers_find(target->conditions, TRIGGER_VM) != NULL;
+	bool system = triggers_find(target->conditions, TRIGGER_SYSTEM) != NULL;
+
+	if (at_ns < target->next_system_ns || (!vm && !system))
+		return;
+	if (vm)
+		target->vm_bytes = saturating_sub(procfs_vm(target->statm_fd),
+						  target->profile.head->total_bytes);
+	if (system)
+		target->system = procfs_system();
+	target->next_system_ns = at_ns + SYSTEM_INTERVAL_NS;
+}
+
 void target_check_triggers(struct target *target, const struct triggers *triggers, uint64_t now_ns)
 {
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
@@ -335,6 +352,7 @@ void target_check_triggers(struct target *target, const struct triggers *trigger
 		target->triggers = calloc(triggers->list.count + 1, sizeof *target->triggers);
 	}
 	follow_pressure(target, at_ns);
+	follow_system(target, at_ns);
 	struct trigger_input input = {
 		.at_ns = at_ns,
 		.rss_bytes = target->rss_bytes,
@@ -345,12 +363,17 @@ void target_check_triggers(struct target *target, const struct triggers *trigger
 		.group_bytes = target->cgroup.usage_bytes,
 		.some_pressure = target->pressure.some_10s,
 		.full_pressure = target->pressure.full_10s,
+		.vm_bytes = target->vm_bytes,
+		.system_bytes = target->system.total_bytes,
+		.system_used_bytes =
+			saturating_sub(target->system.total_bytes, target->system.available_bytes),
 	};
 
 	if (input.group_limit_bytes != 0)
 		input.memory_bytes = MIN(input.memory_bytes, input.group_limit_bytes);
 	for (size_t i = 0; i < triggers->list.count && target->triggers; i++) {
-		if (trigger_fires(&triggers->list.at[i], &target->triggers[i], &input))
+		if (triggers->list.at[i].kind != TRIGGER_STACK && /* the worker's */
+		    trigger_fires(&triggers->list.at[i], &target->triggers[i], &input))
 			target_fire(target, &triggers->list.at[i]);
 	}
 }

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "collect/kernel/cgroup.h"
+#include "collect/kernel/procfs.h"
 #include "collect/collect.h"
 #include "collect/profile/live_profile.h"
 #include "collect/binaries/loaded_files.h"
@@ -68,6 +69,8 @@ struct target {
 	struct trigger_state *triggers;		 /* by trigger; a worker owns those on sites */
 	struct pressure pressure;		 /* as last read, if a condition needs it */
 	uint64_t next_pressure_ns, next_scan_ns; /* relative to started_ns */
+	struct procfs_system system;		 /* the same */
+	uint64_t vm_bytes, next_system_ns;
 	const char *dump; /* the condition that requests a recording; NULL: none */
 	VECTOR(struct target_request) requests; /* not passed to a worker yet */
 	bool sampling; /* set while a worker owns some of the members below: target_sample.c */

@@ -147,8 +147,7 @@ static void leave_heap(const struct live_profile *profile, struct snapshot_site 
 /* Evaluates the conditions on single sites. */
 static void scan_sites(struct target *target)
 {
-	uint64_t began_ns = clock_monotonic_ns(),
-		 at_ns = saturating_sub(began_ns, target->started_ns);
+	uint64_t at_ns = saturating_sub(clock_monotonic_ns(), target->started_ns);
 	const struct live_profile *profile = &target->profile;
 	AUTO_FREE struct snapshot_site *sites = NULL;
 	size_t count;
@@ -163,6 +162,37 @@ static void scan_sites(struct target *target)
 		    trigger_fires_by_site(trigger, &target->triggers[i], sites, count, at_ns))
 			request(target, trigger);
 	}
+}
+
+/* The same on the stacks of threads: their pages stay resident, so this is the most that was ever used. */
+static void scan_stacks(struct target *target)
+{
+	AUTO(smaps_release) struct smaps list = { 0 };
+	AUTO_FREE char *smaps = procfs_file(target->pid, "smaps", NULL);
+	struct memory_row row = { 0 };
+
+	if (!smaps || !smaps_parse(smaps, &list))
+		return;
+	smaps_sum(&list, &row);
+	const struct trigger_input input = { .stack_bytes = row.stack_largest_bytes };
+
+	for (size_t i = 0; i < target->conditions->list.count; i++) {
+		const struct trigger *trigger = &target->conditions->list.at[i];
+
+		if (trigger->kind == TRIGGER_STACK &&
+		    trigger_fires(trigger, &target->triggers[i], &input))
+			request(target, trigger);
+	}
+}
+
+static void scan(struct target *target)
+{
+	uint64_t began_ns = clock_monotonic_ns();
+
+	if (triggers_ask_sites(target->conditions))
+		scan_sites(target);
+	if (triggers_find(target->conditions, TRIGGER_STACK))
+		scan_stacks(target);
 	target->sample.scan_ns = clock_monotonic_ns() - began_ns;
 }
 
@@ -200,6 +230,16 @@ static void read_live(struct live_profile *reader, struct memory_row *row)
 	row->map_live_bytes = totals.map_live_bytes;
 }
 
+static void read_system(struct memory_row *row)
+{
+	struct procfs_system system = procfs_system();
+
+	row->system_bytes = system.total_bytes;
+	row->system_available_bytes = system.available_bytes;
+	row->system_cached_bytes = system.cached_bytes;
+	row->system_swap_bytes = system.swapped_bytes;
+}
+
 static void read_memory(struct target *target, bool asked)
 {
 	/* CPU time: waiting for a processor on a busy machine is not a cost. */
@@ -218,6 +258,7 @@ static void read_memory(struct target *target, bool asked)
 	if (is_known)
 		read_live(&map.reader, &row);
 	sheet_fill(target->pid, &list, is_known ? &map : NULL, &target->inherited, &row);
+	read_system(&row);
 	/* The process was exiting: its pages are gone, and the sheet is not valid. */
 	if (procfs_rss(target->statm_fd) == 0)
 		return;
@@ -231,7 +272,7 @@ static void read_memory(struct target *target, bool asked)
 bool target_scan_is_due(const struct target *target, uint64_t at_ns)
 {
 	return target->triggers && at_ns >= target->next_scan_ns &&
-	       triggers_ask_sites(target->conditions);
+	       triggers_ask_scan(target->conditions);
 }
 
 void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bool reads_memory)
@@ -279,7 +320,7 @@ void target_sample_run(struct target *target)
 	    live_profile_load(&target->profile, PROFILE_COPY_LIVE, false, NULL) == 0) {
 		take_marks(target);
 		if (target->sample.scans)
-			scan_sites(target);
+			scan(target);
 		take_requests(target);
 		if (target->sample.usual) {
 			read_names(target);

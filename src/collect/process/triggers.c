@@ -74,6 +74,7 @@ static bool parse_limit(struct trigger *trigger, const char *text)
 	case TRIGGER_CGROUP:
 	case TRIGGER_PRESSURE:
 	case TRIGGER_PRESSURE_FULL:
+	case TRIGGER_SYSTEM:
 		return parse_percent(trigger, text);
 	case TRIGGER_RSS:
 		return parse_percent(trigger, text) || units_parse_bytes(text, &trigger->limit);
@@ -102,7 +103,9 @@ int triggers_on(struct triggers *triggers, const char *text, bool writes, struct
 		{ "pressure>", TRIGGER_PRESSURE }, { "pressure-full>", TRIGGER_PRESSURE_FULL },
 		{ "live>", TRIGGER_LIVE },	   { "site>", TRIGGER_SITE },
 		{ "growth>", TRIGGER_GROWTH },	   { "calls>", TRIGGER_CALLS },
-		{ "every=", TRIGGER_EVERY },	   { "signal=", TRIGGER_SIGNAL }
+		{ "every=", TRIGGER_EVERY },	   { "signal=", TRIGGER_SIGNAL },
+		{ "stack>", TRIGGER_STACK },	   { "vm>", TRIGGER_VM },
+		{ "system>", TRIGGER_SYSTEM },
 	};
 	struct trigger trigger = { .text = text, .writes = writes };
 
@@ -139,6 +142,11 @@ bool triggers_ask_sites(const struct triggers *triggers)
 	return triggers_find(triggers, TRIGGER_SITE) || triggers_find(triggers, TRIGGER_GROWTH);
 }
 
+bool triggers_ask_scan(const struct triggers *triggers)
+{
+	return triggers_ask_sites(triggers) || triggers_find(triggers, TRIGGER_STACK);
+}
+
 bool triggers_write(const struct triggers *triggers)
 {
 	for (size_t i = 0; i < triggers->list.count; i++)
@@ -163,6 +171,8 @@ static uint64_t limit_of(const struct trigger *trigger, const struct trigger_inp
 	if (!trigger->percent || trigger->kind == TRIGGER_PRESSURE ||
 	    trigger->kind == TRIGGER_PRESSURE_FULL)
 		return trigger->limit;
+	if (trigger->kind == TRIGGER_SYSTEM)
+		return share_of(input->system_bytes, trigger->limit);
 	return share_of(trigger->kind == TRIGGER_CGROUP ? input->group_limit_bytes
 							: input->memory_bytes,
 			trigger->limit);
@@ -216,6 +226,15 @@ bool trigger_fires(const struct trigger *trigger, struct trigger_state *state,
 		break;
 	case TRIGGER_LIVE:
 		number = input->live_bytes;
+		break;
+	case TRIGGER_VM:
+		number = input->vm_bytes;
+		break;
+	case TRIGGER_SYSTEM:
+		number = input->system_used_bytes;
+		break;
+	case TRIGGER_STACK:
+		number = input->stack_bytes;
 		break;
 	}
 	return limit != 0 && passes(&state->fired, number, limit);

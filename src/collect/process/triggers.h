@@ -22,6 +22,9 @@ enum trigger_kind {
 	TRIGGER_PRESSURE_FULL, /* PSI "full": that all tasks stall */
 	TRIGGER_SITE,	       /* live bytes of any single site */
 	TRIGGER_GROWTH,	       /* growth in bytes of any single site within window_ns */
+	TRIGGER_STACK,	       /* resident bytes of any single thread's stack */
+	TRIGGER_VM,	       /* bytes of address space */
+	TRIGGER_SYSTEM,	       /* percent of the machine's memory that is not available */
 };
 
 struct trigger {
@@ -39,8 +42,8 @@ struct triggers {
 
 /* The syntax of --on, for messages and help. */
 #define TRIGGER_WORDS                                                                              \
-	"rss>80%, rss>2GiB, cgroup>90%, pressure>20%, pressure-full>5%, live>2GiB, site>100MiB, "  \
-	"growth>50MiB/min, calls>1M, every=10s or signal=USR2"
+	"rss>80%, rss>2GiB, vm>8GiB, stack>1MiB, cgroup>90%, system>90%, pressure>20%, "           \
+	"pressure-full>5%, live>2GiB, site>100MiB, growth>50MiB/min, calls>1M, every=10s or signal=USR2"
 
 /* Parse "10s" of --every, and "rss>80%" of --on or, if it writes, --write-on. The text must outlive the triggers. -1 with the
  * error set. */
@@ -50,8 +53,9 @@ void triggers_release(struct triggers *triggers);
 
 /* The first trigger of that kind; NULL: none. */
 const struct trigger *triggers_find(const struct triggers *triggers, enum trigger_kind kind);
-/* Whether any trigger needs the bytes of single sites. */
+/* Whether any trigger needs the bytes of single sites, or a scan: of sites, or of stacks. */
 bool triggers_ask_sites(const struct triggers *triggers);
+bool triggers_ask_scan(const struct triggers *triggers);
 bool triggers_write(const struct triggers *triggers);
 
 /* The present state of a process. */
@@ -61,6 +65,8 @@ struct trigger_input {
 	uint64_t memory_bytes; /* available to it: the group's limit or the machine's memory */
 	uint64_t group_limit_bytes, group_bytes; /* limit 0 = none */
 	uint64_t some_pressure, full_pressure;	 /* hundredths of a percent */
+	uint64_t vm_bytes, stack_bytes;		 /* the largest stack */
+	uint64_t system_bytes, system_used_bytes;
 };
 
 /* State of one trigger for one site. */
@@ -78,7 +84,7 @@ struct trigger_state {
 };
 void trigger_state_release(struct trigger_state *state);
 
-/* Whether the trigger fires now; never for one on sites. */
+/* Whether the trigger fires now; never for one on sites. For one on stacks, only after a scan. */
 bool trigger_fires(const struct trigger *trigger, struct trigger_state *state,
 		   const struct trigger_input *input);
 /* Whether a trigger on sites fires, given the bytes of each (index = site). */

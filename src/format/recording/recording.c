@@ -25,7 +25,7 @@
 #define RECORDING_MAGIC "HGREC\r\n\x1a"
 enum {
 	RECORDING_MAJOR = 1,
-	RECORDING_MINOR = 9,
+	RECORDING_MINOR = 10,
 	PROCESSES_MAX = 1 << 20,
 };
 struct recording_head {

@@ -139,8 +139,10 @@ struct memory_row {
 	uint64_t unrecorded_bytes;    /* not explained by anything recorded */
 	uint64_t untouched_bytes;     /* of live blocks, not resident */
 	uint64_t mapped_shared_bytes; /* by the program itself, part of shared_bytes */
-	uint32_t
-		asked; /* collector only: the row was read for a named snapshot. It is not part of a file */
+	uint64_t vm_bytes; /* address space without the recorder's; 0, as the following: unknown */
+	uint64_t stack_reserved_bytes, stack_largest_bytes; /* the largest: resident */
+	uint64_t system_bytes, system_available_bytes, system_cached_bytes, system_swap_bytes;
+	uint32_t asked; /* collector only: read for a named snapshot. It is not part of a file */
 };
 
 /* doc: chunk_unrecorded: a file that the process had loaded, and what in it may hide memory from the recorder. */
@@ -154,8 +156,7 @@ struct unrecorded_row {
  * innermost first. Texts are places in process_rows.texts, 0 = none. */
 struct name_row {
 	uint32_t frame;
-	uint32_t
-		function; /* linkage (mangled) name, or the name in the source if there is no linkage name */
+	uint32_t function;   /* linkage (mangled) name or, without one, the name in the source */
 	uint32_t file, line; /* 0 = unknown */
 	uint32_t inlined;    /* 1: into the next row */
 	uint32_t arguments;  /* types of generic parameters that the name abbreviates, as "<u8>" */
@@ -177,12 +178,11 @@ enum process_end {
 /* doc: chunk_process */
 struct process_row {
 	uint32_t pid, ppid;
-	uint32_t mode; /* enum live_mode */
-	uint32_t end;  /* enum process_end */
-	uint32_t
-		exit_code; /* END_EXIT: exit status; END_SIGNAL, END_KILLED: the signal's number; else 0 */
-	uint32_t rank;		    /* in a parallel job, + 1; 0 = none */
-	uint32_t uid;		    /* effective, + 1; 0 = unknown */
+	uint32_t mode;	    /* enum live_mode */
+	uint32_t end;	    /* enum process_end */
+	uint32_t exit_code; /* END_EXIT: status; END_SIGNAL, END_KILLED: signal number; else 0 */
+	uint32_t rank;	    /* in a parallel job, + 1; 0 = none */
+	uint32_t uid;	    /* effective, + 1; 0 = unknown */
 	uint64_t started_real_ns;   /* CLOCK_REALTIME */
 	uint64_t started_offset_ns; /* since the start of the recording */
 	uint64_t duration_ns;

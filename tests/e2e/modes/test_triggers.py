@@ -243,6 +243,51 @@ def test_what_needs_no_stacks(how, watch, report_json):
     assert names.count("calls>300") >= 1 and "rss>99%" not in names
 
 
+# A thread that uses 3 MiB of its stack, then 10 GiB of address space.
+BESIDE = r"""
+#include <alloca.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static void *volatile kept;
+static void *deep(void *x) { char *p = alloca(3 << 20); memset(p, 1, 3 << 20); kept = p; usleep(600000); return x; }
+int main(void)
+{
+	pthread_t thread;
+	kept = malloc(100);
+	usleep(300000);
+	pthread_create(&thread, 0, deep, 0);
+	pthread_join(thread, 0);
+	kept = mmap(0, 10ul << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	usleep(300000);
+	kept = malloc(9);
+	return 0;
+}
+"""
+
+
+def test_stacks_address_space_and_the_machine(heapgauge, clean_env, scratch, report_json):
+    """The recorder's own reservation does not count; each condition becomes true once."""
+    program = compile_c(scratch, "beside", BESIDE, "-pthread")
+    conditions = ["stack>2MiB", "stack>8MiB", "vm>9GiB", "vm>30GiB", "system>0.5%", "system>100%"]
+    argv = [heapgauge, "record", "-q", "-o", scratch / "run.hg", *(word for one in conditions for word in ("--on", one)), program]
+    subprocess.run(argv, env=clean_env, check=True, timeout=WAIT_SECONDS)
+    names = names_of(report_json, scratch / "run.hg")
+    assert sorted(names) == ["stack>2MiB", "system>0.5%", "vm>9GiB"]
+    assert names[-1] == "vm>9GiB"
+    sheets = report_json(scratch / "run.hg", "memory")["memory"]
+    largest = max(sheets, key=lambda sheet: sheet["stack_largest_bytes"])
+    assert 3 * MIB < largest["stack_largest_bytes"] < 4 * MIB and largest["stack_largest_bytes"] <= largest["stack_bytes"]
+    assert largest["stack_reserved_bytes"] > 2 * MIB
+    assert max(after["vm_bytes"] - before["vm_bytes"] for before, after in zip(sheets, sheets[1:])) == 10 * 1024 * MIB
+    total = int(re.search(r"MemTotal: +(\d+) kB", pathlib.Path("/proc/meminfo").read_text())[1]) * 1024
+    assert {sheet["system_bytes"] for sheet in sheets} == {total}
+    assert all(0 < sheet["system_available_bytes"] < total and sheet["system_cached_bytes"] > 0 for sheet in sheets)
+    assert all(sheet["system_swap_bytes"] >= 0 for sheet in sheets)
+
+
 # ---- control groups and pressure ----
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for control groups")

@@ -64,7 +64,8 @@ static void write_threads(struct hg_profile *profile)
 			    hg_table_column_name(table, i)[1] == 'i')
 				snprintf(tid, sizeof tid, "%llu",
 					 (unsigned long long)cells[i].as.number);
-		const char *const of_thread[] = { "--view", "tags", "--cost", "live", "--thread", tid };
+		const char *const of_thread[] = { "--view", "tags",	"--cost",
+						  "live",   "--thread", tid };
 
 		dprintf(STDOUT_FILENO, "thread %s\n", tid);
 		write_report(profile, of_thread, 6);
