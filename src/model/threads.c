@@ -32,6 +32,9 @@ struct profile_thread profile_thread(const struct profile_process *p, size_t ind
 					.bytes = counts_all ? t->all_bytes : t->bytes,
 					.frees = t->frees,
 					.freed_bytes = t->freed_bytes,
+					.stack_reserved_bytes = t->stack_reserved_bytes,
+					.stack_used_bytes = t->stack_used_bytes,
+					.stack_most_bytes = t->stack_most_bytes,
 					.name = t->name,
 					.counts_all = counts_all };
 }

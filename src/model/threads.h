@@ -14,6 +14,8 @@ struct profile_thread {
 	uint32_t slot; /* below profile_slot_count() */
 	uint64_t started_ns;
 	uint64_t calls, bytes, frees, freed_bytes; /* of this thread alone */
+	/* Of its stack: address space, in use when it was last seen, the most in use. 0: unknown. */
+	uint64_t stack_reserved_bytes, stack_used_bytes, stack_most_bytes;
 	const char *name;
 	bool counts_all; /* calls and bytes are exact counts */
 };

@@ -34,7 +34,10 @@
 	X(THREAD_FOR_OTHERS_BLOCKS, "freed_for_others_blocks", NULL, UNIT_COUNT)                   \
 	X(THREAD_FOR_OTHERS, "freed_for_others_bytes", "FOR OTHERS", UNIT_BYTES)                   \
 	X(THREAD_MOSTLY, NULL, "MOSTLY OF", UNIT_TEXT)                                             \
-	X(THREAD_FREED_OF, "freed_by_owner", NULL, UNIT_FIELDS)
+	X(THREAD_FREED_OF, "freed_by_owner", NULL, UNIT_FIELDS)                                    \
+	X(THREAD_STACK_RESERVED, "stack_reserved_bytes", NULL, UNIT_BYTES)                         \
+	X(THREAD_STACK_USED, "stack_used_bytes", NULL, UNIT_BYTES)                                 \
+	X(THREAD_STACK_MOST, "stack_most_bytes", NULL, UNIT_BYTES)
 enum thread_column { THREAD_COLUMN_LIST(COLUMN_ID) THREAD_COLUMNS };
 static const struct result_column columns[THREAD_COLUMNS] = { THREAD_COLUMN_LIST(COLUMN_ROW) };
 
@@ -286,6 +289,11 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	row[THREAD_SLOT] = value_id(t->slot);
 	row[THREAD_SLOT_THREADS] = value_count(r->slot->threads);
 	row[THREAD_STARTED] = value_ns(t->started_ns);
+	if (t->stack_reserved_bytes) {
+		row[THREAD_STACK_RESERVED] = value_bytes(t->stack_reserved_bytes);
+		row[THREAD_STACK_USED] = value_bytes(t->stack_used_bytes);
+		row[THREAD_STACK_MOST] = value_bytes(t->stack_most_bytes);
+	}
 	const struct site_numbers *sums = r->slot->sums;
 
 	row[THREAD_CALLS] = value_part(UNIT_COUNT, t->calls, calls_rule(t), sums);

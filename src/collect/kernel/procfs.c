@@ -277,6 +277,23 @@ uint64_t procfs_peak_rss(pid_t pid)
 	return at ? strtoull(at + sizeof field - 1, NULL, 10) * 1024 : 0;
 }
 
+uint64_t procfs_stack_pointer(pid_t pid, pid_t tid)
+{
+	char name[32], text[256];
+
+	snprintf(name, sizeof name, "task/%d/syscall", (int)tid);
+	procfs_small(procfs_path(pid, name).text, text, sizeof text);
+	/* "running", or numbers, of which the last two are the stack pointer and the program counter. */
+	char *last = strrchr(text, ' ');
+
+	if (!last)
+		return 0;
+	*last = '\0';
+	const char *before = strrchr(text, ' ');
+
+	return before ? strtoull(before + 1, NULL, 16) : 0;
+}
+
 size_t procfs_thread_name(pid_t pid, pid_t tid, char name[16])
 {
 	char thread[32], text[32];

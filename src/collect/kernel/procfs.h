@@ -68,6 +68,8 @@ uint64_t procfs_vm(int statm_fd);
 /* The most that was ever resident (VmHWM). */
 uint64_t procfs_peak_rss(pid_t pid);
 
+/* The stack pointer of a thread that is in a system call. 0: it is running, has ended, or may not be asked: needs the right to ptrace. */
+uint64_t procfs_stack_pointer(pid_t pid, pid_t tid);
 /* Name of a thread. Returns its length, 0 if there is none. */
 size_t procfs_thread_name(pid_t pid, pid_t tid, char name[16]);
 

@@ -166,7 +166,7 @@ void target_free(struct target *target)
 	snapshots_release(&target->snapshots);
 	memories_release(&target->memories);
 	vector_release(&target->inherited.list);
-	vector_release(&target->names);
+	vector_release(&target->threads);
 	loaded_release(&target->loaded);
 	mark_rows_release(&target->marks);
 	vector_release(&target->requests);
@@ -469,10 +469,14 @@ static void give_times(struct target *target, struct process_rows *rows)
 	mark_rows_give(&target->marks, &target->snapshots, rows);
 	target->memories = (struct memories){ 0 };
 	target->series = (struct series){ 0 };
-	for (size_t i = 0; i < rows->thread_count && i < target->names.count; i++) {
-		if (target->names.at[i].text[0])
-			memcpy(rows->threads[i].name, target->names.at[i].text,
-			       sizeof rows->threads[i].name);
+	for (size_t i = 0; i < rows->thread_count && i < target->threads.count; i++) {
+		const struct target_thread *thread = &target->threads.at[i];
+
+		if (thread->name[0])
+			memcpy(rows->threads[i].name, thread->name, sizeof rows->threads[i].name);
+		rows->threads[i].stack_reserved_bytes = thread->stack_reserved_bytes;
+		rows->threads[i].stack_used_bytes = thread->stack_used_bytes;
+		rows->threads[i].stack_most_bytes = thread->stack_most_bytes;
 	}
 }
 

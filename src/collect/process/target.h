@@ -23,8 +23,10 @@
 /* On a busy machine the loop may be delayed by tens of milliseconds; a longer gap means that the clock was stopped. */
 enum { STOPPED_MS = 50 };
 
-struct target_name {
-	char text[16]; /* empty = unknown */
+struct target_thread {
+	char name[16];							   /* empty = unknown */
+	uint32_t tid;							   /* 0 = it has ended */
+	uint64_t stack_reserved_bytes, stack_used_bytes, stack_most_bytes; /* 0 = unknown */
 };
 
 /* A snapshot requested from outside the program. */
@@ -82,9 +84,9 @@ struct target {
 	mark_rows marks;
 	size_t marks_read;	/* of the program's own; atomic: the loop polls for more */
 	uint64_t next_marks_ns; /* earliest time to read more */
-	VECTOR(struct target_name) names; /* by thread; a later name replaces an earlier one */
-	uint64_t process_log_read;	  /* announcements read or lost: process_log.c */
-	bool has_become;		  /* exec'd a program that has connected */
+	VECTOR(struct target_thread) threads; /* later values replace earlier ones */
+	uint64_t process_log_read;	      /* announcements read or lost: process_log.c */
+	bool has_become;		      /* exec'd a program that has connected */
 	uint64_t process_log_next
 		[LIVE_STARTS]; /* by ring slot: the smallest serial not read yet; 0 = none was read */
 	struct process_row known; /* pid, ppid, command, exe, end, exit code */

@@ -65,7 +65,7 @@ struct target *target_clone(const struct target *target)
 	    !COPY_VECTOR(&clone->snapshots.rows, &target->snapshots.rows) ||
 	    !COPY_VECTOR(&clone->snapshots.sites, &target->snapshots.sites) ||
 	    !COPY_VECTOR(&clone->memories.rows, &target->memories.rows) ||
-	    !COPY_VECTOR(&clone->names, &target->names) ||
+	    !COPY_VECTOR(&clone->threads, &target->threads) ||
 	    !loaded_copy(&clone->loaded, &target->loaded)) {
 		target_free(clone);
 		return NULL;

@@ -5,7 +5,7 @@
  * kernel walks the page tables for smaps.
  *
  * The loop fills in target->sample and passes the target to the worker; until target_is_sampling is false again, the worker
- * owns sample, snapshots, marks, memories, loaded, inherited, names and the state of triggers on sites, and the loop everything
+ * owns sample, snapshots, marks, memories, loaded, inherited, threads and the state of triggers on sites, and the loop everything
  * else.
  * Invariant: a target that is being sampled is neither freed nor passed to the encoder.
  */
@@ -24,7 +24,7 @@
 enum { SCAN_SHARE = 50 };  /* scanning sites takes at most 1/SCAN_SHARE of the time */
 enum { MARKS_SHARE = 10 }; /* reading marks, which the program controls, at most 1/MARKS_SHARE */
 
-/* Reads the names of threads that own a slot now. The others have ended and keep their last name. */
+/* Reads the ids and names of threads that own a slot now. The others have ended and keep their last name. */
 static void read_names(struct target *target)
 {
 	struct live_view view;
@@ -38,22 +38,27 @@ static void read_names(struct target *target)
 	slot_count = live_view_used(&view, LIVE_SLOTS);
 	threads = live_view_at(&view, LIVE_THREADS);
 	thread_count = live_view_used(&view, LIVE_THREADS);
-	if (thread_count > target->names.count) {
-		size_t more = thread_count - target->names.count;
+	if (thread_count > target->threads.count) {
+		size_t more = thread_count - target->threads.count;
 
-		if (!vector_reserve(&target->names, more))
+		if (!vector_reserve(&target->threads, more))
 			return;
-		memset(target->names.at + target->names.count, 0, more * sizeof *target->names.at);
-		target->names.count = thread_count;
+		memset(target->threads.at + target->threads.count, 0,
+		       more * sizeof *target->threads.at);
+		target->threads.count = thread_count;
 	}
+	for (size_t i = 0; i < target->threads.count; i++)
+		target->threads.at[i].tid = 0;
 	for (size_t i = 0; i < slot_count; i++) {
 		uint32_t tid = LIVE_LOAD(slots[i].tid), thread = LIVE_LOAD(slots[i].thread);
 		char name[16];
 
 		/* A slot gets its next thread before that thread is in the log. */
-		if (tid != 0 && thread < thread_count && LIVE_LOAD(threads[thread].tid) == tid &&
-		    procfs_thread_name(target->pid, (pid_t)tid, name) > 0)
-			memcpy(target->names.at[thread].text, name, sizeof name);
+		if (tid == 0 || thread >= thread_count || LIVE_LOAD(threads[thread].tid) != tid ||
+		    procfs_thread_name(target->pid, (pid_t)tid, name) == 0)
+			continue;
+		memcpy(target->threads.at[thread].name, name, sizeof name);
+		target->threads.at[thread].tid = tid;
 	}
 }
 
@@ -230,6 +235,27 @@ static void read_live(struct live_profile *reader, struct memory_row *row)
 	row->map_live_bytes = totals.map_live_bytes;
 }
 
+/* The stacks of threads that wait in the kernel; those that run keep their last values. A page that was used stays resident, so the
+ * most is what is resident. */
+static void read_stacks(struct target *target, const struct smaps *list)
+{
+	for (size_t i = 0; i < target->threads.count; i++) {
+		struct target_thread *thread = &target->threads.at[i];
+		uint64_t at =
+			thread->tid ? procfs_stack_pointer(target->pid, (pid_t)thread->tid) : 0;
+
+		for (size_t k = 0; at && k < list->list.count; k++) {
+			const struct mapping *m = &list->list.at[k];
+
+			if (m->kind != MAPPING_STACK || at < m->start || at >= m->end)
+				continue;
+			thread->stack_reserved_bytes = m->end - m->start;
+			thread->stack_used_bytes = m->end - at;
+			thread->stack_most_bytes = MAX(thread->stack_most_bytes, m->rss_bytes);
+		}
+	}
+}
+
 static void read_system(struct memory_row *row)
 {
 	struct procfs_system system = procfs_system();
@@ -259,6 +285,7 @@ static void read_memory(struct target *target, bool asked)
 		read_live(&map.reader, &row);
 	sheet_fill(target->pid, &list, is_known ? &map : NULL, &target->inherited, &row);
 	read_system(&row);
+	read_stacks(target, &list);
 	/* The process was exiting: its pages are gone, and the sheet is not valid. */
 	if (procfs_rss(target->statm_fd) == 0)
 		return;

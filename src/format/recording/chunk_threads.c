@@ -25,6 +25,9 @@ static const struct field thread_fields[] = {
 	FIELD(struct thread_columns, name[1]),
 	FIELD(struct thread_columns, row.all_calls), /* since 1.7 */
 	FIELD(struct thread_columns, row.all_bytes),
+	FIELD(struct thread_columns, row.stack_reserved_bytes), /* since 1.10 */
+	FIELD(struct thread_columns, row.stack_used_bytes),
+	FIELD(struct thread_columns, row.stack_most_bytes),
 };
 
 void chunk_threads_put(struct payload *out, const struct process_rows *rows)

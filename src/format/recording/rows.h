@@ -79,7 +79,8 @@ struct age_row {
 struct thread_row {
 	uint32_t tid, slot;
 	uint64_t started_ns;
-	uint64_t calls, bytes, frees, freed_bytes, all_calls, all_bytes; /* as in process_row */
+	uint64_t calls, bytes, frees, freed_bytes, all_calls, all_bytes;   /* as in process_row */
+	uint64_t stack_reserved_bytes, stack_used_bytes, stack_most_bytes; /* 0: unknown */
 	char name[16];
 };
 
@@ -191,8 +192,7 @@ struct process_row {
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes, map_peak_bytes;
 	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes;
 	uint64_t peak_rss_bytes;
-	uint64_t own_bytes;
-	uint64_t granule_bytes, depth_limit;
+	uint64_t own_bytes, granule_bytes, depth_limit;
 	uint64_t health[HEALTH_COUNT];
 	char *command; /* argv joined by spaces */
 	char *exe;     /* path of the executable */

@@ -252,7 +252,15 @@ BESIDE = r"""
 #include <sys/mman.h>
 #include <unistd.h>
 static void *volatile kept;
-static void *deep(void *x) { char *p = alloca(3 << 20); memset(p, 1, 3 << 20); kept = p; usleep(600000); return x; }
+static void *deep(void *x)
+{
+	char *p = alloca(3 << 20);
+	memset(p, 1, 3 << 20);
+	kept = malloc(10);
+	kept = p;
+	usleep(600000);
+	return x;
+}
 int main(void)
 {
 	pthread_t thread;
@@ -286,6 +294,9 @@ def test_stacks_address_space_and_the_machine(heapgauge, clean_env, scratch, rep
     assert {sheet["system_bytes"] for sheet in sheets} == {total}
     assert all(0 < sheet["system_available_bytes"] < total and sheet["system_cached_bytes"] > 0 for sheet in sheets)
     assert all(sheet["system_swap_bytes"] >= 0 for sheet in sheets)
+    main, deep = sorted(report_json(scratch / "run.hg", "threads")["threads"], key=lambda row: row["started_ns"])
+    assert 3 * MIB < deep["stack_used_bytes"] <= deep["stack_most_bytes"] < 4 * MIB < deep["stack_reserved_bytes"]
+    assert 0 < main["stack_used_bytes"] <= main["stack_most_bytes"] < MIB
 
 
 # ---- control groups and pressure ----
