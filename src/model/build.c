@@ -70,6 +70,10 @@ static void check_sites(struct process_rows *rows, uint64_t *damaged)
 			site->kind = LIVE_KIND_HEAP;
 			++*damaged;
 		}
+		if (site->entry >= LIVE_ENTRIES) {
+			site->entry = LIVE_ENTRY_UNKNOWN;
+			++*damaged;
+		}
 	}
 }
 

@@ -14,7 +14,7 @@
 #include "util/cleanup.h"
 
 struct key {
-	uint32_t node, tag, kind, id;
+	uint32_t node, tag, kind, entry, id;
 };
 
 static int compare_keys(const void *left, const void *right)
@@ -27,6 +27,8 @@ static int compare_keys(const void *left, const void *right)
 		return a->tag < b->tag ? -1 : 1;
 	if (a->kind != b->kind)
 		return a->kind < b->kind ? -1 : 1;
+	if (a->entry != b->entry)
+		return a->entry < b->entry ? -1 : 1;
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
@@ -69,12 +71,12 @@ static ptrdiff_t find_same(const struct profile_process *p, uint32_t *of)
 		return -1;
 	for (size_t i = 1; i < rows->site_count; i++)
 		keys[i] = (struct key){ fold_node(p, rows->sites[i].node), rows->sites[i].tag,
-					rows->sites[i].kind, (uint32_t)i };
+					rows->sites[i].kind, rows->sites[i].entry, (uint32_t)i };
 	qsort(keys + 1, rows->site_count - 1, sizeof *keys, compare_keys);
 	for (size_t i = 1; i < rows->site_count; i++) {
 		const struct key *key = &keys[i], *before = &keys[i - 1];
 		bool same = i > 1 && key->node == before->node && key->tag == before->tag &&
-			    key->kind == before->kind;
+			    key->kind == before->kind && key->entry == before->entry;
 
 		of[key->id] = same ? of[before->id] : key->id;
 		found += same;

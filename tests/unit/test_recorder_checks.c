@@ -296,6 +296,7 @@ static struct lock lock, other;
 	X(0, memory_site(last(LIVE_SITES))->key ^= 1, "site->key & 1")                             \
 	X(0, memory_site(last(LIVE_SITES))->tag = last(LIVE_TAGS) + 1, "site->tag < tags")         \
 	X(0, memory_site(last(LIVE_SITES))->kind = LIVE_KINDS, "site->kind < LIVE_KINDS")          \
+	X(0, memory_site(last(LIVE_SITES))->entry = LIVE_ENTRIES, "site->entry < LIVE_ENTRIES")    \
 	X(0, memory_site(last(LIVE_SITES))->interval = 1, "site->interval == 0")                   \
 	X(1, *scratch_word(table_tag(memory_site(5)->key), 5) ^= UINT64_C(3) << 32, "site_find(")  \
 	X(1, *scratch_word(table_tag(memory_site(5)->key), 5) ^= 64, "site_find(")                 \

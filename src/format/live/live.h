@@ -127,10 +127,11 @@ enum live_kind {
 
 /* doc: live_site */
 struct live_site {
-	uint64_t key;	    /* hash of the stack, tag and kind; a key, not proof */
+	uint64_t key;	    /* hash of the stack, tag, kind and entry; a key, not proof */
 	uint32_t node;	    /* innermost frame */
 	uint32_t tag;	    /* 0 = none */
-	uint32_t kind;	    /* enum live_kind */
+	uint16_t kind;	    /* enum live_kind */
+	uint16_t entry;	    /* enum live_entry */
 	uint32_t unsampled; /* the site of the same stack and tag with interval 0; 0 = this one */
 	uint64_t born_ms;
 	uint64_t interval; /* sampling interval in bytes; 0 = every block is recorded */
@@ -224,6 +225,7 @@ struct live_samples {
 };
 _Static_assert(sizeof(struct live_samples) == LIVE_POOL_UNIT, "pool units");
 
+#include "format/live/live_entry.h"
 #include "format/live/live_threads.h"
 #include "format/live/live_tags.h"
 

@@ -153,11 +153,13 @@ static void read_sites(struct reading *reading, size_t count, size_t node_count)
 	rows->sites = new_rows(reading, count, sizeof *rows->sites);
 	for (size_t i = 1; i < count && !reading->no_memory; i++) {
 		uint32_t node = LIVE_LOAD(sites[i].node), kind = LIVE_LOAD(sites[i].kind);
+		uint32_t entry = LIVE_LOAD(sites[i].entry);
 
 		rows->sites[i] = (struct site_row){
 			.node = node < node_count ? node : 0,
 			.tag = site_tag(&sites[i], rows),
 			.kind = kind < LIVE_KINDS ? kind : LIVE_KIND_HEAP,
+			.entry = entry < LIVE_ENTRIES ? entry : LIVE_ENTRY_UNKNOWN,
 			.born_ns = ns_of(LIVE_LOAD(sites[i].born_ms)),
 			.interval = LIVE_LOAD(sites[i].interval),
 		};

@@ -271,7 +271,7 @@ void chunk_nodes_get(struct source *in, struct process_rows *rows)
 /* doc: chunk_sites */
 struct site_columns {
 	uint32_t inner; /* 1: the node is not a leaf of the trie, and `node` is its index */
-	uint32_t tag, kind, pad;
+	uint32_t tag, kind, entry;
 	uint64_t node; /* else the residual to the leaf after the last one */
 	uint64_t born_ns, interval;
 };
@@ -279,6 +279,7 @@ static const struct field site_fields[] = {
 	FIELD(struct site_columns, inner),   FIELD(struct site_columns, node),
 	FIELD(struct site_columns, tag),     FIELD(struct site_columns, kind),
 	FIELD(struct site_columns, born_ns), FIELD(struct site_columns, interval),
+	FIELD(struct site_columns, entry),
 };
 
 #define NO_LEAF UINT32_MAX
@@ -332,6 +333,7 @@ void chunk_sites_put(struct payload *out, const struct process_rows *rows)
 			.node = place == NO_LEAF ? row->node : residual_put(place, next),
 			.tag = row->tag,
 			.kind = row->kind,
+			.entry = row->entry,
 			.born_ns = row->born_ns,
 			.interval = row->interval,
 		};
@@ -363,6 +365,9 @@ static bool get_site(const struct site_columns *columns, const struct leaves *le
 	*row = (struct site_row){ .node = (uint32_t)node,
 				  .tag = columns->tag,
 				  .kind = columns->kind,
+				  /* of a newer version: not known to this one */
+				  .entry = columns->entry < LIVE_ENTRIES ? columns->entry
+									 : LIVE_ENTRY_UNKNOWN,
 				  .born_ns = columns->born_ns,
 				  .interval = columns->interval };
 	return true;

@@ -43,7 +43,7 @@ struct visits_row {
 
 /* doc: chunk_sites. Row 0 does not exist (all zero). */
 struct site_row {
-	uint32_t node, tag, kind;
+	uint32_t node, tag, kind, entry;
 	uint64_t born_ns;
 	uint64_t interval; /* sampling interval in bytes; 0 = every block is recorded */
 };

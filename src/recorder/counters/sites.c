@@ -144,8 +144,8 @@ bool sites_start(void)
 		return false;
 	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_STACK_OFF; mark++)
 		*memory_node(mark) = (struct live_node){ 0, mark }; /* not part of any walk */
-	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
-		uint64_t key = sites_key(~(uint64_t)kind, (enum live_kind)kind);
+	for (uint16_t kind = 0; kind < LIVE_KINDS; kind++) {
+		uint64_t key = sites_key(~(uint64_t)kind, origin_of((enum live_kind)kind));
 
 		*memory_site(LIVE_SITE_OTHER_HEAP + kind) =
 			(struct live_site){ .key = key, .node = LIVE_FRAME_OTHER, .kind = kind };
@@ -188,14 +188,15 @@ static uint32_t site_of_others(uint64_t key, bool shared, bool *ret_failed)
 }
 
 /* Finds or creates the site of the stack in the walk. 0: no memory. Under the lock. */
-static uint32_t site_of_walk(struct walk *walk, uint64_t key, enum live_kind kind, bool shared)
+static uint32_t site_of_walk(struct walk *walk, uint64_t key, struct origin origin, bool shared)
 {
 	bool failed;
 	uint32_t site = site_of_others(key, shared, &failed), node;
 
 	if (site != 0 || failed || (node = node_of_walk(walk)) == 0)
 		return site;
-	site = site_add(key, (struct live_site){ .node = node, .kind = kind });
+	site = site_add(key, (struct live_site){
+				     .node = node, .kind = origin.kind, .entry = origin.entry });
 	if (site != 0)
 		count_mark(walk->mark, walk->unreadable);
 	return site;
@@ -275,33 +276,33 @@ static bool acquire_with_capacity(struct slot *slot, bool *ret_shared, bool use_
 	}
 }
 
-static uint32_t counters_of(struct slot *slot, uint64_t key, uint32_t site, enum live_kind kind,
+static uint32_t counters_of(struct slot *slot, uint64_t key, uint32_t site, uint16_t kind,
 			    bool use_reserve)
 {
 	if (site != 0)
-		return slot_counters(slot, key, site, kind, use_reserve);
+		return slot_counters(slot, key, site, (enum live_kind)kind, use_reserve);
 	health_add(HEALTH_unsited_calls);
 	return slot->counters_of_other[kind];
 }
 
-COLD uint32_t sites_counters_slow(struct slot *slot, uint64_t key, enum live_kind kind)
+COLD uint32_t sites_counters_slow(struct slot *slot, uint64_t key, struct origin origin)
 {
 	struct walk *walk = slot->walk;
 	uint32_t site = site_find_fast(key);
 	bool shared;
 
 	if (site != 0)
-		return counters_of(slot, key, site, kind, false);
+		return counters_of(slot, key, site, origin.kind, false);
 	memory_open_above_reserve(LIVE_NODES, (memory_used(LIVE_NODES) + 2 * walk->limit) *
 						      sizeof(struct live_node));
 	grow(slot, &nodes, 64, memory_scratch_above_reserve);
 	if (acquire_with_capacity(slot, &shared, false)) {
-		site = site_of_walk(walk, key, kind, shared);
+		site = site_of_walk(walk, key, origin, shared);
 		if (CHECKED)
 			check_sites();
 		lock_release(&sites_lock);
 	}
-	return counters_of(slot, key, site, kind, false);
+	return counters_of(slot, key, site, origin.kind, false);
 }
 
 /* A site without a stack is the fallback when memory runs out: it must exist. */
@@ -316,14 +317,14 @@ static COLD uint32_t counters_like(struct slot *slot, struct live_site like, uin
 			check_sites();
 		lock_release(&sites_lock);
 	}
-	return counters_of(slot, key, site, (enum live_kind)like.kind, use_reserve);
+	return counters_of(slot, key, site, like.kind, use_reserve);
 }
 
 uint32_t sites_counters_of_tag(struct slot *slot, uint32_t base, uint32_t tag)
 {
 	const struct live_site_counters *counters = memory_counters(base);
-	uint64_t key =
-		sites_key(counters->key + tag * UINT64_C(0xc2b2ae3d27d4eb4f), LIVE_KIND_HEAP);
+	uint64_t key = sites_key(counters->key + tag * UINT64_C(0xc2b2ae3d27d4eb4f),
+				 origin_of(LIVE_KIND_HEAP));
 	uint32_t found = slot_find(slot, key);
 
 	if (LIKELY(found != 0))
@@ -353,9 +354,9 @@ static uint32_t node_of_chain(struct site_chain *chain)
 }
 
 COLD uint32_t sites_counters_of_chain(struct slot *slot, struct site_chain *chain, uint64_t key,
-				      enum live_kind kind)
+				      struct origin origin)
 {
-	struct live_site like = { .kind = kind };
+	struct live_site like = { .kind = origin.kind, .entry = origin.entry };
 	uint32_t site = site_find_fast(key);
 	bool shared, failed;
 
@@ -377,18 +378,19 @@ COLD uint32_t sites_counters_of_chain(struct slot *slot, struct site_chain *chai
 			lock_release(&sites_lock);
 		}
 	}
-	return counters_of(slot, key, site, kind, false);
+	return counters_of(slot, key, site, origin.kind, false);
 }
 
-uint32_t sites_counters_without_stack(struct slot *slot, enum live_kind kind)
+uint32_t sites_counters_without_stack(struct slot *slot, struct origin origin)
 {
-	uint64_t key = sites_key(UINT64_C(0x756e61736b6564), kind);
+	uint64_t key = sites_key(UINT64_C(0x756e61736b6564), origin);
 	uint32_t found = slot_find(slot, key);
 
 	return LIKELY(found != 0) ? found
 				  : counters_like(slot,
 						  (struct live_site){ .node = LIVE_FRAME_STACK_OFF,
-								      .kind = kind },
+								      .kind = origin.kind,
+								      .entry = origin.entry },
 						  key);
 }
 
@@ -396,8 +398,8 @@ uint32_t sites_counters_without_stack(struct slot *slot, enum live_kind kind)
 static uint32_t find_of_interval(struct slot *slot, uint32_t base, uint64_t interval)
 {
 	const struct live_site_counters *counters = memory_counters(base);
-	uint64_t key =
-		sites_key(counters->key + interval * UINT64_C(0xd6e8feb86659fd93), LIVE_KIND_HEAP);
+	uint64_t key = sites_key(counters->key + interval * UINT64_C(0xd6e8feb86659fd93),
+				 origin_of(LIVE_KIND_HEAP));
 	uint32_t found = slot_find(slot, key);
 
 	if (UNLIKELY(found == 0)) {

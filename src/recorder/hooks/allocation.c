@@ -28,14 +28,14 @@ static bool is_inner(const struct walk_frame *inner, const uintptr_t *frame, uin
 /* The counters of the stack without the allocator's own frames; at least one frame is left. The walk keeps them all: what is
  * cached depends on them. */
 NOINLINE static uint32_t counters_of_outer(struct slot *slot, const uintptr_t *frame, uint64_t hash,
-					   uintptr_t inner_end)
+					   uintptr_t inner_end, struct origin origin)
 {
 	struct walk *walk = slot->walk;
 	uint32_t depth = walk->count;
 
 	while (walk->count > 1 && is_inner(&walk->frame[walk->count - 1], frame, inner_end))
 		hash = walk->info[--walk->count - 1].hash;
-	uint32_t id = sites_counters(slot, hash, LIVE_KIND_HEAP);
+	uint32_t id = sites_counters(slot, hash, origin);
 
 	walk->count = depth;
 	return id;
@@ -45,8 +45,10 @@ NOINLINE static uint32_t counters_of_outer(struct slot *slot, const uintptr_t *f
  * gets here. counters: receives the site's counters, allocated if needed; NULL if the stack may have Python frames. inner_end: frames below
  * this address are an allocator's own; 0: none. */
 static ALWAYS_INLINE uint64_t walk_and_cache(struct slot *slot, const uintptr_t *frame,
-					     uint32_t *counters, uintptr_t inner_end)
+					     uint32_t *counters, uintptr_t inner_end,
+					     enum live_entry entry)
 {
+	struct origin origin = origin_heap(entry);
 	bool by_loader = modules_is_loader(frame[1]);
 	uint32_t id = 0;
 
@@ -56,12 +58,13 @@ static ALWAYS_INLINE uint64_t walk_and_cache(struct slot *slot, const uintptr_t 
 	uint64_t hash = walk_stack(slot, frame);
 
 	if (counters != NULL)
-		id = *counters = inner_end == 0 ? sites_counters(slot, hash, LIVE_KIND_HEAP)
-						: counters_of_outer(slot, frame, hash, inner_end);
+		id = *counters = inner_end == 0
+					 ? sites_counters(slot, hash, origin)
+					 : counters_of_outer(slot, frame, hash, inner_end, origin);
 	if (CHECKED)
 		check_walk(slot->walk);
 	if (!by_loader && (counters == NULL || id != slot->counters_of_other[LIVE_KIND_HEAP]))
-		stack_cache_add(slot, frame, id);
+		stack_cache_add(slot, frame, id, entry);
 	return hash;
 }
 
@@ -112,53 +115,59 @@ static ALWAYS_INLINE void disable_fast_cache(struct slot *slot)
 
 /* Returns the counters of a stack that may have Python frames. */
 static ALWAYS_INLINE uint32_t counters_with_python(struct slot *slot, const uintptr_t *frame,
-						   enum live_kind kind)
+						   struct origin origin)
 {
-	const struct stack_cache_entry *entry = stack_cache_find(slot, slot->stack_cache, frame);
-	uint64_t native =
-		LIKELY(entry != NULL) ? entry->hash : walk_and_cache(slot, frame, NULL, 0);
+	/* What is cached is the native stack, whatever was called. */
+	const struct stack_cache_entry *known =
+		stack_cache_find(slot, slot->stack_cache, frame, LIVE_ENTRY_UNKNOWN);
+	uint64_t native = LIKELY(known != NULL)
+				  ? known->hash
+				  : walk_and_cache(slot, frame, NULL, 0, LIVE_ENTRY_UNKNOWN);
 
-	return python_counters(slot, native, kind, entry == NULL && may_cross_signal_frame(slot),
+	return python_counters(slot, native, origin, known == NULL && may_cross_signal_frame(slot),
 			       frame);
 }
 
 /* The same for a stack without Python frames. */
-static ALWAYS_INLINE uint32_t counters_native(struct slot *slot, const uintptr_t *frame)
+static ALWAYS_INLINE uint32_t counters_native(struct slot *slot, const uintptr_t *frame,
+					      enum live_entry entry)
 {
-	const struct stack_cache_entry *entry = stack_cache_find(slot, slot->stack_cache, frame);
+	const struct stack_cache_entry *known =
+		stack_cache_find(slot, slot->stack_cache, frame, entry);
 	uint32_t id;
 
-	if (entry != NULL)
-		return entry->counters;
-	walk_and_cache(slot, frame, &id, slot->inner_end);
+	if (known != NULL)
+		return known->counters;
+	walk_and_cache(slot, frame, &id, slot->inner_end, entry);
 	return id;
 }
 
-NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame)
+NOINLINE uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame, enum live_entry entry)
 {
 	uint32_t id;
 
 	if (UNLIKELY(python_is_here())) {
 		disable_fast_cache(slot);
-		id = counters_with_python(slot, frame, LIVE_KIND_HEAP);
+		id = counters_with_python(slot, frame, origin_heap(entry));
 		return tagged(slot, id, tag_in_task(slot, frame));
 	}
 	if (UNLIKELY(slot->fast_cache == NULL))
-		return tagged(slot, counters_native(slot, frame), tag_here(slot, frame));
-	walk_and_cache(slot, frame, &id, 0);
+		return tagged(slot, counters_native(slot, frame, entry), tag_here(slot, frame));
+	walk_and_cache(slot, frame, &id, 0, entry);
 	return id;
 }
 
 /* The same for a sample whose innermost tags are labels of the thread's OpenTelemetry context. */
-static NOINLINE uint32_t counters_with_context(struct slot *slot, const uintptr_t *frame)
+static NOINLINE uint32_t counters_with_context(struct slot *slot, const uintptr_t *frame,
+					       enum live_entry entry)
 {
 	uint32_t id;
 
 	if (python_is_here()) {
 		disable_fast_cache(slot);
-		id = counters_with_python(slot, frame, LIVE_KIND_HEAP);
+		id = counters_with_python(slot, frame, origin_heap(entry));
 	} else {
-		id = counters_native(slot, frame);
+		id = counters_native(slot, frame, entry);
 	}
 	id = tagged(slot, id, otel_tag(slot, tag_in_task(slot, frame)));
 	if (CHECKED)
@@ -167,24 +176,26 @@ static NOINLINE uint32_t counters_with_context(struct slot *slot, const uintptr_
 	return id;
 }
 
-static ALWAYS_INLINE uint32_t counters_of_sample(struct slot *slot, const uintptr_t *frame)
+static ALWAYS_INLINE uint32_t counters_of_sample(struct slot *slot, const uintptr_t *frame,
+						 enum live_entry entry)
 {
-	return LIKELY(otel_key_count == 0) ? counters_of_stack(slot, frame)
-					   : counters_with_context(slot, frame);
+	return LIKELY(otel_key_count == 0) ? counters_of_stack(slot, frame, entry)
+					   : counters_with_context(slot, frame, entry);
 }
 
 static NOINLINE uint32_t counters_of_kind_with_python(struct slot *slot, const uintptr_t *frame,
-						      enum live_kind kind)
+						      struct origin origin)
 {
-	return counters_with_python(slot, frame, kind);
+	return counters_with_python(slot, frame, origin);
 }
 
 /* Returns the counters of a mapping or a pool block, walking the stack each time; with Python the stack cache is used, because its
  * pools are as busy as malloc. */
 static uint32_t counters_of_kind(struct slot *slot, const uintptr_t *frame, enum live_kind kind)
 {
-	return UNLIKELY(python_is_here()) ? counters_of_kind_with_python(slot, frame, kind)
-					  : sites_counters(slot, walk_stack(slot, frame), kind);
+	return UNLIKELY(python_is_here())
+		       ? counters_of_kind_with_python(slot, frame, origin_of(kind))
+		       : sites_counters(slot, walk_stack(slot, frame), origin_of(kind));
 }
 
 NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
@@ -194,7 +205,7 @@ NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
 	if (decision == MODE_SKIP)
 		return 0;
 	if (decision == MODE_WITHOUT_STACK)
-		return tagged(slot, sites_counters_without_stack(slot, LIVE_KIND_MMAP),
+		return tagged(slot, sites_counters_without_stack(slot, origin_of(LIVE_KIND_MMAP)),
 			      tag_here(slot, frame));
 	uint32_t id = counters_of_kind(slot, frame, LIVE_KIND_MMAP);
 
@@ -225,7 +236,7 @@ NOINLINE uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, ui
 {
 	clock_tick(slot);
 	uint32_t id = stack ? counters_of_kind(slot, frame, LIVE_KIND_POOL)
-			    : sites_counters_without_stack(slot, LIVE_KIND_POOL);
+			    : sites_counters_without_stack(slot, origin_of(LIVE_KIND_POOL));
 
 	uint32_t tag = stack ? tag_in_task(slot, frame) : tag_here(slot, frame);
 
@@ -276,38 +287,40 @@ static bool put_sample(struct slot *slot, void *block, const struct block *entry
 /* Records a block as a sample. */
 static struct live_site_counters *record_sample(struct slot *slot, void *block, uint64_t size,
 						uint64_t fragmentation, uint64_t interval,
-						const uintptr_t *frame)
+						const uintptr_t *frame, enum live_entry entry)
 {
-	uint32_t id = sites_counters_of_interval(slot, counters_of_sample(slot, frame), interval);
+	uint32_t id =
+		sites_counters_of_interval(slot, counters_of_sample(slot, frame, entry), interval);
 	struct live_site_counters *counters = memory_counters(id);
 	struct live_samples *samples = id != 0 ? samples_of_counters(counters) : NULL;
 	uint64_t exact_weight = sample_weight(size, interval);
 
 	clock_tick(slot);
-	const struct block entry = { id, mode_round_weight(exact_weight), clock_ms(), size };
+	const struct block sample = { id, mode_round_weight(exact_weight), clock_ms(), size };
 
-	if (samples == NULL || !put_sample(slot, block, &entry)) {
+	if (samples == NULL || !put_sample(slot, block, &sample)) {
 		health_add(HEALTH_lost_samples);
 		return NULL;
 	}
-	account_alloc(slot, counters, size, fragmentation, entry.weight);
+	account_alloc(slot, counters, size, fragmentation, sample.weight);
 	/* Readers add the countdown to the slot's calls and bytes, for exact totals. mode_decide() has counted this call in the countdown,
 	 * and account_alloc() its weight in the slot: the weight is subtracted here. */
-	countdown_add(slot, -(uint64_t)entry.weight, -(uint64_t)entry.weight * size);
+	countdown_add(slot, -(uint64_t)sample.weight, -(uint64_t)sample.weight * size);
 	sample_add_allocation(samples, size, exact_weight);
 	slot->last_block = block;
-	slot->last_weight = entry.weight;
+	slot->last_weight = sample.weight;
 	slot->last_calls = countdown_now()->calls;
-	probes_alloc(block, size, entry.weight);
+	probes_alloc(block, size, sample.weight);
 	return counters;
 }
 
 /* Records a block whose stack was not requested. */
 static struct live_site_counters *record_without_stack(struct slot *slot, void *block,
 						       uint64_t size, uint64_t fragmentation,
-						       const uintptr_t *frame)
+						       const uintptr_t *frame,
+						       enum live_entry entry)
 {
-	uint32_t id = tagged(slot, sites_counters_without_stack(slot, LIVE_KIND_HEAP),
+	uint32_t id = tagged(slot, sites_counters_without_stack(slot, origin_heap(entry)),
 			     tag_here(slot, frame));
 	struct live_site_counters *counters = memory_counters(id);
 
@@ -318,19 +331,20 @@ static struct live_site_counters *record_without_stack(struct slot *slot, void *
 }
 
 NOINLINE struct live_site_counters *record_by_mode(struct slot *slot, void *block, uint64_t size,
-						   uint64_t fragmentation, const uintptr_t *frame)
+						   uint64_t fragmentation, const uintptr_t *frame,
+						   enum live_entry entry)
 {
 	uint64_t interval = mode_decide(size, slot);
 
 	if (interval == MODE_SKIP)
 		return NULL;
 	if (interval == MODE_EXACTLY)
-		return record_block(slot, block, size, fragmentation, frame);
+		return record_block(slot, block, size, fragmentation, frame, entry);
 	if (interval == MODE_WITHOUT_STACK)
-		return record_without_stack(slot, block, size, fragmentation, frame);
+		return record_without_stack(slot, block, size, fragmentation, frame, entry);
 	uint64_t began = cpu_limit_now();
 	struct live_site_counters *counters =
-		record_sample(slot, block, size, fragmentation, interval, frame);
+		record_sample(slot, block, size, fragmentation, interval, frame, entry);
 
 	cpu_limit_took_since(began);
 	return counters;

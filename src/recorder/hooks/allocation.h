@@ -31,7 +31,7 @@ static ALWAYS_INLINE uint64_t fragmentation_of(void *block, uint64_t size)
 /* ---- site counters ---- */
 
 /* Returns this slot's site counters for the stack above the hook and the thread's tag. */
-uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame);
+uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame, enum live_entry entry);
 /* The same for an anonymous mapping; 0: do not record it. */
 uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame);
 /* The same for a pool block; the pool's name becomes a tag below the thread's. */
@@ -39,12 +39,13 @@ uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t na
 uint32_t counters_of_pool_sample(struct slot *slot, const uintptr_t *frame, uint32_t name);
 
 /* The same as counters_of_walk, but tries the stack cache first. */
-static ALWAYS_INLINE uint32_t counters_of_stack(struct slot *slot, const uintptr_t *frame)
+static ALWAYS_INLINE uint32_t counters_of_stack(struct slot *slot, const uintptr_t *frame,
+						enum live_entry entry)
 {
 	const struct stack_cache_entry *remembered =
-		stack_cache_find(slot, slot->fast_cache, frame);
-	uint32_t id =
-		LIKELY(remembered != NULL) ? remembered->counters : counters_of_walk(slot, frame);
+		stack_cache_find(slot, slot->fast_cache, frame, entry);
+	uint32_t id = LIKELY(remembered != NULL) ? remembered->counters
+						 : counters_of_walk(slot, frame, entry);
 
 	if (CHECKED)
 		check_counters(slot, id);
@@ -147,10 +148,11 @@ static ALWAYS_INLINE void account_alloc(struct slot *slot, struct live_site_coun
  * GUARD_FORWARDING, because malloc_usable_size may allocate. */
 static ALWAYS_INLINE struct live_site_counters *record_block(struct slot *slot, void *block,
 							     uint64_t size, uint64_t fragmentation,
-							     const uintptr_t *frame)
+							     const uintptr_t *frame,
+							     enum live_entry entry)
 {
 	uint64_t *word = blocks_expect(&slot->block_cache, (uintptr_t)block, size);
-	uint32_t id = counters_of_stack(slot, frame);
+	uint32_t id = counters_of_stack(slot, frame, entry);
 	struct live_site_counters *counters = memory_counters(id);
 
 	if (UNLIKELY(!blocks_put_fast(&slot->block_cache, word, (uintptr_t)block, id, clock_ms(),
@@ -163,28 +165,30 @@ static ALWAYS_INLINE struct live_site_counters *record_block(struct slot *slot, 
 
 /* record_new for any mode but exact. */
 struct live_site_counters *record_by_mode(struct slot *slot, void *block, uint64_t size,
-					  uint64_t fragmentation, const uintptr_t *frame);
+					  uint64_t fragmentation, const uintptr_t *frame,
+					  enum live_entry entry);
 
 /* Records a new block according to the recording mode; NULL: not recorded. */
 static ALWAYS_INLINE struct live_site_counters *record_new(struct slot *slot, void *block,
 							   uint64_t size, uint64_t fragmentation,
-							   const uintptr_t *frame)
+							   const uintptr_t *frame,
+							   enum live_entry entry)
 {
 	ORDER_GETS(block);
 	if (mode_is_exact())
-		return record_block(slot, block, size, fragmentation, frame);
-	return record_by_mode(slot, block, size, fragmentation, frame);
+		return record_block(slot, block, size, fragmentation, frame, entry);
+	return record_by_mode(slot, block, size, fragmentation, frame, entry);
 }
 
 /* Last step of an allocation hook; block: result of the forwarded call, may be NULL. */
 static ALWAYS_INLINE void *allocated(struct slot *slot, void *block, size_t size,
-				     const uintptr_t *frame)
+				     const uintptr_t *frame, enum live_entry entry)
 {
 	uint64_t fragmentation = LIKELY(block != NULL) ? fragmentation_of(block, size) : 0;
 
 	hook_record(frame);
 	if (LIKELY(block != NULL))
-		record_new(slot, block, size, fragmentation, frame);
+		record_new(slot, block, size, fragmentation, frame, entry);
 	hook_leave();
 	return block;
 }

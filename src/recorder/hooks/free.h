@@ -159,7 +159,8 @@ struct realloc_old {
 /* Records that a realloc turned `block`, which may be NULL, into `moved`, NULL: it was freed. Pre: its entry was taken out. */
 static ALWAYS_INLINE void record_realloc(struct slot *slot, const void *block,
 					 const struct realloc_old *old, void *moved, uint64_t size,
-					 uint64_t fragmentation, const uintptr_t *frame)
+					 uint64_t fragmentation, const uintptr_t *frame,
+					 enum live_entry entry)
 {
 	if (old->entry.counters != 0)
 		record_end(slot, block, &old->entry, old->fragmentation, false);
@@ -167,7 +168,8 @@ static ALWAYS_INLINE void record_realloc(struct slot *slot, const void *block,
 		record_unknown_free(block);
 	if (UNLIKELY(moved == NULL))
 		return;
-	struct live_site_counters *counters = record_new(slot, moved, size, fragmentation, frame);
+	struct live_site_counters *counters =
+		record_new(slot, moved, size, fragmentation, frame, entry);
 
 	/* The call has the weight of the new block, whether or not the old one was a sample. */
 	if (LIKELY(counters != NULL) &&

@@ -36,7 +36,7 @@ static NOINLINE void *malloc_recorded(size_t size)
 
 		return hook_pending_new(taking, next_found()->malloc(size), size);
 	}
-	return allocated(slot, next.malloc(size), size, frame);
+	return allocated(slot, next.malloc(size), size, frame, LIVE_ENTRY_MALLOC);
 }
 
 EXPORT void *malloc(size_t size)
@@ -54,7 +54,7 @@ static NOINLINE void *calloc_recorded(size_t count, size_t size)
 
 		return hook_pending_new(taking, next_found()->calloc(count, size), count * size);
 	}
-	return allocated(slot, next.calloc(count, size), count * size, frame);
+	return allocated(slot, next.calloc(count, size), count * size, frame, LIVE_ENTRY_CALLOC);
 }
 
 EXPORT void *calloc(size_t count, size_t size)
@@ -177,7 +177,7 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 		return NULL;
 	}
 	record_realloc(slot, block, &(struct realloc_old){ old, fragmentation, old_size }, moved,
-		       size, new_fragmentation, frame);
+		       size, new_fragmentation, frame, LIVE_ENTRY_REALLOC);
 	hook_leave();
 	return moved;
 }
@@ -230,7 +230,7 @@ EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 	}
 	int status = next.posix_memalign(ret, alignment, size);
 
-	allocated(slot, status == 0 ? *ret : NULL, size, frame);
+	allocated(slot, status == 0 ? *ret : NULL, size, frame, LIVE_ENTRY_ALIGNED);
 	return status;
 }
 
@@ -247,7 +247,8 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 
 		return hook_pending_new(taking, next_found()->aligned_alloc(alignment, size), size);
 	}
-	return allocated(slot, next.aligned_alloc(alignment, size), size, frame);
+	return allocated(slot, next.aligned_alloc(alignment, size), size, frame,
+			 LIVE_ENTRY_ALIGNED);
 }
 
 EXPORT void *memalign(size_t alignment, size_t size)
@@ -263,7 +264,7 @@ EXPORT void *memalign(size_t alignment, size_t size)
 
 		return hook_pending_new(taking, next_found()->memalign(alignment, size), size);
 	}
-	return allocated(slot, next.memalign(alignment, size), size, frame);
+	return allocated(slot, next.memalign(alignment, size), size, frame, LIVE_ENTRY_ALIGNED);
 }
 
 EXPORT void *valloc(size_t size)
@@ -279,7 +280,7 @@ EXPORT void *valloc(size_t size)
 
 		return hook_pending_new(taking, next_found()->valloc(size), size);
 	}
-	return allocated(slot, next.valloc(size), size, frame);
+	return allocated(slot, next.valloc(size), size, frame, LIVE_ENTRY_ALIGNED);
 }
 
 EXPORT void *pvalloc(size_t size)
@@ -295,7 +296,7 @@ EXPORT void *pvalloc(size_t size)
 
 		return hook_pending_new(taking, next_found()->pvalloc(size), size);
 	}
-	return allocated(slot, next.pvalloc(size), size, frame);
+	return allocated(slot, next.pvalloc(size), size, frame, LIVE_ENTRY_ALIGNED);
 }
 
 EXPORT size_t malloc_usable_size(void *block)

@@ -42,6 +42,11 @@ static ALWAYS_INLINE operator_fn *forward_of(int number)
 	return LIKELY(forward != NULL) ? forward : operators_instead(number);
 }
 
+static ALWAYS_INLINE enum live_entry entry_of(int number)
+{
+	return number % 2 ? LIVE_ENTRY_NEW_ARRAY : LIVE_ENTRY_NEW;
+}
+
 static bool is_part(const void *block, const void *of, uint64_t bytes)
 {
 	return block > of && (uintptr_t)block - (uintptr_t)of < bytes;
@@ -49,12 +54,12 @@ static bool is_part(const void *block, const void *of, uint64_t bytes)
 
 /* Records the pending block of an operator that did not return it: it threw, or keeps the block for itself. */
 COLD static void record_pending_new(struct slot *slot, uint64_t fragmentation,
-				    const uintptr_t *frame)
+				    const uintptr_t *frame, enum live_entry entry)
 {
 	void *taken = thread_state.taken;
 
 	thread_state.taken = NULL;
-	record_new(slot, taken, thread_state.taken_bytes, fragmentation, frame);
+	record_new(slot, taken, thread_state.taken_bytes, fragmentation, frame, entry);
 }
 
 /* True if no inner hook has recorded the operator's result. */
@@ -86,12 +91,12 @@ NOINLINE static void *new_end(struct slot *slot, int number, void *block, uint64
 
 	hook_record(frame);
 	if (taken != NULL && !is_taken)
-		record_pending_new(slot, pending_fragmentation, frame);
+		record_pending_new(slot, pending_fragmentation, frame, entry_of(number));
 	thread_state.taken = NULL;
 	if (block != NULL && is_new(slot, number, block)) {
 		if (!is_taken)
 			learn(OWN);
-		record_new(slot, block, size, fragmentation, frame);
+		record_new(slot, block, size, fragmentation, frame, entry_of(number));
 	}
 	hook_leave();
 	return block;
@@ -112,7 +117,7 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 	if (UNLIKELY(slot == NULL))
 		return forward(size, b, c);
 	if (UNLIKELY(thread_state.taken != NULL)) /* of an outer operator, or one that threw */
-		record_pending_new(slot, 0, frame);
+		record_pending_new(slot, 0, frame, LIVE_ENTRY_UNKNOWN);
 	hook_guard(guard);
 	void *block = forward(size, b, c);
 
@@ -128,7 +133,7 @@ static ALWAYS_INLINE void *new_common(int number, uintptr_t size, uintptr_t b, u
 
 	hook_record(frame);
 	thread_state.taken = NULL;
-	record_new(slot, block, size, fragmentation, frame);
+	record_new(slot, block, size, fragmentation, frame, entry_of(number));
 	hook_leave();
 	return block;
 }

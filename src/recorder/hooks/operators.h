@@ -9,7 +9,7 @@
 /* Every operator takes at most three arguments, all in registers; passing more than it takes is harmless. */
 typedef void *operator_fn(uintptr_t a, uintptr_t b, uintptr_t c);
 
-/* X(number, symbol) */
+/* X(number, symbol). Those of arrays have odd numbers. */
 #define NEW_OPERATORS(X)                                                                           \
 	X(0, "_Znwm")                                                                              \
 	X(1, "_Znam")                                                                              \

@@ -13,7 +13,14 @@
 #include "recorder/linked_in/called.h"
 
 /* jemalloc's numbers for the functions whose arguments differ. Others take the size first. */
-enum { POSIX_MEMALIGN = 1, ALIGNED_ALLOC = 2, CALLOC = 3, MEMALIGN = 4, REALLOC_OLDEST = 7 };
+enum {
+	MALLOC = 0,
+	POSIX_MEMALIGN = 1,
+	ALIGNED_ALLOC = 2,
+	CALLOC = 3,
+	MEMALIGN = 4,
+	REALLOC_OLDEST = 7
+};
 static int first_realloc; /* realloc and rallocx: the last ones */
 
 enum { DALLOC_REALLOC = 3, EXPAND_XALLOCX = 2 };
@@ -99,6 +106,19 @@ static ALWAYS_INLINE void leave(struct slot *slot, uint64_t before)
 	hook_leave();
 }
 
+/* An operator that jemalloc defines is a malloc to its hooks. */
+static ALWAYS_INLINE enum live_entry entry_of(int type)
+{
+	const int mallocx = first_realloc - 1;
+
+	if (type >= first_realloc)
+		return LIVE_ENTRY_REALLOC;
+	if (type == MALLOC || type == mallocx)
+		return linked_in_entry_bytes != 0 ? LIVE_ENTRY_UNKNOWN : LIVE_ENTRY_MALLOC;
+	/* valloc and, in the newest version, pvalloc are between memalign and mallocx. */
+	return type == CALLOC ? LIVE_ENTRY_CALLOC : LIVE_ENTRY_ALIGNED;
+}
+
 /* Removes the block that a resize ends. usable: before the resize; 0: unknown. */
 static struct realloc_old take_old(struct slot *slot, void *block, uint64_t usable)
 {
@@ -121,7 +141,8 @@ static void resized(struct slot *slot, void *old_block, uint64_t old_usable, voi
 
 	hook_record(frame);
 	called_hide_frames(slot, (uintptr_t)arguments);
-	record_realloc(slot, old_block, &old, block, size, fragmentation, frame);
+	record_realloc(slot, old_block, &old, block, size, fragmentation, frame,
+		       LIVE_ENTRY_REALLOC);
 	leave(slot, before);
 }
 
@@ -148,7 +169,7 @@ static void on_alloc(UNUSED void *extra, int type, void *block, UNUSED uintptr_t
 
 	hook_record(frame);
 	called_hide_frames(slot, (uintptr_t)arguments);
-	record_new(slot, block, size, fragmentation, frame);
+	record_new(slot, block, size, fragmentation, frame, entry_of(type));
 	leave(slot, before);
 }
 

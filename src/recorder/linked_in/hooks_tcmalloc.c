@@ -44,8 +44,8 @@ static void on_new(const void *block, size_t size)
 
 	hook_record(frame);
 	called_hide_frames(slot, (uintptr_t)caller_at(frame, new_depth));
-	struct live_site_counters *counters =
-		record_new(slot, (void *)(uintptr_t)block, size, fragmentation, frame);
+	struct live_site_counters *counters = record_new(slot, (void *)(uintptr_t)block, size,
+							 fragmentation, frame, LIVE_ENTRY_UNKNOWN);
 
 	slot->inner_end = 0;
 	if (mode_is_exact()) {

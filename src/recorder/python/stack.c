@@ -280,7 +280,7 @@ static void make_chain(struct python_area *area, uint32_t count, uint32_t mark)
 }
 
 /* Adds a stack that the slot has no counters for yet. */
-static COLD uint32_t add(struct slot *slot, uint64_t key, enum live_kind kind, uintptr_t state,
+static COLD uint32_t add(struct slot *slot, uint64_t key, struct origin origin, uintptr_t state,
 			 enum python_reading how, const uintptr_t *frame)
 {
 	struct python_area *area = area_of(slot);
@@ -292,10 +292,10 @@ static COLD uint32_t add(struct slot *slot, uint64_t key, enum live_kind kind, u
 	name_frames(slot, area, how);
 	walk_stack(slot, frame);
 	make_chain(area, merge(slot->walk, area), slot->walk->mark);
-	return sites_counters_of_chain(slot, &area->chain, key, kind);
+	return sites_counters_of_chain(slot, &area->chain, key, origin);
 }
 
-NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, enum live_kind kind,
+NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, struct origin origin,
 				  bool interrupted, const uintptr_t *frame)
 {
 	enum python_reading how = PYTHON_UNREADABLE;
@@ -303,16 +303,16 @@ NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, enum live_
 	uint64_t hash = 0;
 
 	/* A block of Python's own pools shows that they are recorded. */
-	if (UNLIKELY(python_visit != NULL) && kind != LIVE_KIND_POOL && state != 0 &&
+	if (UNLIKELY(python_visit != NULL) && origin.kind != LIVE_KIND_POOL && state != 0 &&
 	    how == PYTHON_PLAINLY && (uintptr_t)python_here->attached_state() == state)
-		python_visit(kind == LIVE_KIND_MMAP ? frame[1] : 0);
+		python_visit(origin.kind == LIVE_KIND_MMAP ? frame[1] : 0);
 	if (UNLIKELY(python_task_label != NULL))
 		slot->task = python_task_label(slot, how, state);
 	if (LIKELY(state != 0 && how == PYTHON_PLAINLY))
 		hash = hash_plainly[python_here->version](state, slot->walk->limit);
 	else if (state != 0)
 		hash = hash_frames(python_here->layout, PYTHON_SAFELY, state, slot->walk->limit);
-	uint64_t key = sites_key(native + hash * UINT64_C(0xa0761d6478bd642f), kind);
+	uint64_t key = sites_key(native + hash * UINT64_C(0xa0761d6478bd642f), origin);
 	struct python_area *area = slot->python;
 	struct slot_recent *recent = &area->recent[key >> 32 & (RECENT - 1)];
 
@@ -321,10 +321,10 @@ NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, enum live_
 	uint32_t known = slot_find(slot, key);
 
 	if (known == 0 && hash != 0)
-		known = add(slot, key, kind, state, how, frame);
+		known = add(slot, key, origin, state, how, frame);
 	if (known == 0)
-		known = sites_counters(slot, walk_stack(slot, frame), kind);
-	if (area != NULL && known != slot->counters_of_other[kind])
+		known = sites_counters(slot, walk_stack(slot, frame), origin);
+	if (area != NULL && known != slot->counters_of_other[origin.kind])
 		slot_remember(recent, key, known);
 	return known;
 }

@@ -12,9 +12,11 @@
 
 #include "recorder/slot.h"
 
+struct origin;
+
 /* Returns the slot's counters of the stack on which the hook with the record `frame` was called; native: the hash of its native
  * part; interrupted: a signal handler may be on it. */
-uint32_t python_counters(struct slot *slot, uint64_t native, enum live_kind kind, bool interrupted,
+uint32_t python_counters(struct slot *slot, uint64_t native, struct origin origin, bool interrupted,
 			 const uintptr_t *frame);
 
 /* Call when another thread takes the slot, with other counters. */

@@ -78,10 +78,10 @@ NOINLINE const struct stack_cache_entry *stack_cache_find_other(
 
 /* Returns the caller's row, replacing another's if needed. */
 static struct stack_cache_row *row_for(struct stack_cache *stack_cache, const struct walk *walk,
-				       uintptr_t at, uintptr_t pc)
+				       uintptr_t at, uintptr_t caller, enum live_entry entry_point)
 {
-	uint64_t hash = stack_cache_hash(at, pc);
-	struct stack_cache_row *row = stack_cache_row(stack_cache, hash, at, pc);
+	uint64_t hash = stack_cache_hash(at, caller);
+	struct stack_cache_row *row = stack_cache_row(stack_cache, hash, at, caller);
 
 	if (row != NULL && row->stamp == walk->stamp)
 		return row;
@@ -91,9 +91,10 @@ static struct stack_cache_row *row_for(struct stack_cache *stack_cache, const st
 		row = &stack_cache->row[stack_cache->row[n].at != 0 ? n ^ 1 : n];
 	}
 	*row = (struct stack_cache_row){ .at = at,
-					 .pc = pc,
+					 .caller = caller,
 					 .stamp = walk->stamp,
-					 .key = at | (uint64_t)walk->stamp << STAMP_SHIFT };
+					 .key = (at + entry_point) | (uint64_t)walk->stamp
+									     << STAMP_SHIFT };
 	return row;
 }
 
@@ -156,7 +157,8 @@ static void begin_late(struct slot *slot)
 		slot->fast_cache = slot->fast_cache_untagged;
 }
 
-NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters)
+NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters,
+			      enum live_entry entry_point)
 {
 	const struct walk *walk = slot->walk;
 	struct stack_cache *stack_cache = slot->stack_cache;
@@ -186,8 +188,8 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 	stack_cache->epoch = epoch;
 	stack_cache->is_touched = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	uintptr_t at = (uintptr_t)(frame + 1);
-	struct stack_cache_row *row = row_for(stack_cache, walk, at, frame[1]);
+	uintptr_t at = (uintptr_t)(frame + 1), caller = frame[1] + entry_point;
+	struct stack_cache_row *row = row_for(stack_cache, walk, at, caller, entry_point);
 	struct stack_cache_entry *entry = stack_cache_entry(stack_cache, stack_cache->used);
 
 	entry->key = row->key;
@@ -195,7 +197,7 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 	entry->hash = walk->info[walk->count - 1].hash;
 	fill(entry, walk, frame);
 
-	uint64_t hash = stack_cache_hash(at, frame[1]);
+	uint64_t hash = stack_cache_hash(at, caller);
 	uint64_t place = stack_cache_set(row, hash, at);
 
 	for (uint64_t way = 0; way < STACK_CACHE_WAYS; way++) {

@@ -25,7 +25,8 @@ enum {
 };
 
 struct stack_cache_row {
-	uintptr_t at, pc; /* address and value of the hook's return address */
+	uintptr_t at;	  /* of the hook's return address */
+	uintptr_t caller; /* that return address + enum live_entry */
 	uint32_t stamp;	  /* of the range that contains all discriminators */
 	uint32_t discriminators;
 	uint32_t discriminator[STACK_CACHE_DISCRIMINATORS]; /* bytes above `at` */
@@ -36,7 +37,8 @@ struct stack_cache_row {
 /* Followed, up to `bytes`, by pairs of an address and the word that the walk read there, the innermost frame's last; padded to a
  * multiple of four pairs by repeating the first. */
 struct stack_cache_entry {
-	uint64_t key; /* address and range stamp: another range may be unreadable; 0 = no entry */
+	uint64_t
+		key; /* address + enum live_entry, and range stamp: another range may be unreadable; 0 = no entry */
 	uint32_t counters; /* site counters of the stack; 0: it may have interpreter frames */
 	uint32_t bytes;
 	uint64_t hash; /* of the walk */
@@ -66,29 +68,30 @@ struct stack_cache *stack_cache_memory(uint32_t slot);
 void stack_cache_forget(struct slot *slot);
 
 /* Adds the walk in slot->walk. The first walks of a thread are not cached. counters: as in the entry. */
-void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters);
+void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_t counters,
+		     enum live_entry entry_point);
 
 /* Looks for another stack of the row than the last one; NULL: miss. */
 const struct stack_cache_entry *stack_cache_find_other(const struct stack_cache *stack_cache,
 						       struct stack_cache_row *row, uint64_t hash);
 
-static ALWAYS_INLINE uint64_t stack_cache_hash(uintptr_t at, uintptr_t pc)
+static ALWAYS_INLINE uint64_t stack_cache_hash(uintptr_t at, uintptr_t caller)
 {
-	return (at + pc * 3) * UINT64_C(0x9e3779b97f4a7c15);
+	return (at + caller * 3) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 /* The row of a caller, by its hash; NULL: none. */
 static ALWAYS_INLINE struct stack_cache_row *stack_cache_row(struct stack_cache *stack_cache,
 							     uint64_t hash, uintptr_t at,
-							     uintptr_t pc)
+							     uintptr_t caller)
 {
 	uint64_t n = hash >> 32 & (STACK_CACHE_ROWS - 1);
 	struct stack_cache_row *row = &stack_cache->row[n];
 
-	if (LIKELY(row->at == at && row->pc == pc))
+	if (LIKELY(row->at == at && row->caller == caller))
 		return row;
 	row = &stack_cache->row[n ^ 1];
-	return row->at == at && row->pc == pc ? row : NULL;
+	return row->at == at && row->caller == caller ? row : NULL;
 }
 
 /* The set of ways for the current stack. */
@@ -130,15 +133,16 @@ static ALWAYS_INLINE bool stack_cache_holds(const struct stack_cache_entry *entr
 
 /* Looks up the stack above the hook's caller; NULL: miss. stack_cache: the slot's, or NULL. */
 static ALWAYS_INLINE const struct stack_cache_entry *stack_cache_find(
-	struct slot *slot, struct stack_cache *stack_cache, const uintptr_t *frame)
+	struct slot *slot, struct stack_cache *stack_cache, const uintptr_t *frame,
+	enum live_entry entry_point)
 {
 	const struct stack_range *range = &slot->ranges->range[0];
-	uintptr_t at = (uintptr_t)(frame + 1);
+	uintptr_t at = (uintptr_t)(frame + 1), caller = frame[1] + entry_point;
 
 	if (UNLIKELY(stack_cache == NULL))
 		return NULL;
-	uint64_t hash = stack_cache_hash(at, frame[1]);
-	struct stack_cache_row *row = stack_cache_row(stack_cache, hash, at, frame[1]);
+	uint64_t hash = stack_cache_hash(at, caller);
+	struct stack_cache_row *row = stack_cache_row(stack_cache, hash, at, caller);
 
 	if (UNLIKELY(row == NULL || stack_cache->generation !=
 					    __atomic_load_n(&modules_generation, __ATOMIC_RELAXED)))

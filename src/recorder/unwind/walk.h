@@ -19,8 +19,8 @@ struct walk_info {
 	uint64_t hash; /* of all frames from the root to this one */
 	uint32_t node; /* 0 = not looked up yet */
 	uint32_t
-		counters; /* this slot's heap counters for the stack up to here; 0 = not looked up yet */
-	uintptr_t fp; /* in this frame; only with WALK_NEEDS_FP */
+		counters; /* this slot's heap counters for the stack up to here, with the entry in the upper bits: see sites_counters(); 0 = not looked up yet */
+	uintptr_t fp;	  /* in this frame; only with WALK_NEEDS_FP */
 #if ARCH_RETURN_VARIES
 	uintptr_t sp; /* in this frame: where its callee's ends */
 #endif
