@@ -9,6 +9,7 @@
 
 #include "base/compiler.h"
 #include "export/stacks.h"
+#include "model/entries.h"
 #include "model/estimates.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
@@ -153,6 +154,7 @@ static void put_csv_row(void *context, const struct site *site)
 	put_quoted(out, site->tag);
 	fputc(',', out);
 	put_quoted(out, site->pool);
+	fprintf(out, ",%s", profile_entry_name(e->site));
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
 		struct number number = number_at(site, i);
 
@@ -181,7 +183,7 @@ static void put_csv_row(void *context, const struct site *site)
 
 int export_csv(const struct export_input *in, FILE *out, struct error *error)
 {
-	fputs("pid,site,kind,tag,pool", out);
+	fputs("pid,site,kind,tag,pool,entry", out);
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 		fprintf(out, is_estimated(in) ? ",%s,%s_error" : ",%s", columns[i].name,
 			columns[i].name);
@@ -200,6 +202,7 @@ static void put_object(void *context, const struct site *site)
 	struct json json = json_to(&lines->buffer, JSON_COMPACT), *j = &json;
 	const struct entry *e = site->entry;
 	const struct result_frame *f = site->owner;
+	const char *called = profile_entry_name(e->site);
 
 	json_object(j);
 	json_field_schema(j);
@@ -208,6 +211,7 @@ static void put_object(void *context, const struct site *site)
 	json_field_string(j, "kind", profile_kind_name(e->site->kind));
 	json_field_string(j, "tag", *site->tag ? site->tag : NULL);
 	json_field_string(j, "pool", *site->pool ? site->pool : NULL);
+	json_field_string(j, "entry", *called ? called : NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
 		struct number number = number_at(site, i);
 		char key[80];

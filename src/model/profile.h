@@ -4,7 +4,7 @@
  * its table, so that the layers above need not check again.
  *
  * Glossary
- *   site    a stack, a tag and a kind of memory: what a block belongs to. The rows of a recording also distinguish sites by the
+ *   site    a stack, a tag, a kind of memory and what was called: what a block belongs to. The rows of a recording also distinguish sites by the
  *           sampling interval: model/same_sites.h
  *   site counters   the counters of one site in one slot (thread); a site's numbers are the sums over them
  *   node    a stack: a frame and the node of its caller; node 0 is the empty stack
@@ -33,8 +33,7 @@ const char *profile_kind_name(enum profile_kind kind); /* "heap", "mmap", "pool"
 /* Calls of realloc on an existing block, counted at the site of the call. */
 struct realloc_numbers {
 	uint64_t calls;
-	uint64_t moved_calls, moved_bytes;
-	uint64_t grown_calls, shrunk_calls;
+	uint64_t moved_calls, moved_bytes, grown_calls, shrunk_calls;
 	uint64_t old_bytes, new_bytes;
 };
 
@@ -64,6 +63,7 @@ struct profile_site {
 	node_id node;
 	tag_id tag; /* set by the program: model/tags.h */
 	enum profile_kind kind;
+	uint32_t entry; /* what the program called: model/entries.h */
 	uint64_t born_ns;
 	uint64_t interval; /* for sampling, in bytes, the largest if it changed; 0: exact */
 	bool has_exact;	   /* every block was recorded, at least for some time */

@@ -353,6 +353,7 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 			.node = { fold_node(p, row->node) },
 			.tag = { row->tag },
 			.kind = kinds[row->kind],
+			.entry = row->entry,
 		};
 		set_intervals(p, site);
 		site->numbers = sum_parts(p, site->id, site->kind, (struct choice){ 0 }, true);

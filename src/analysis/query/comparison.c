@@ -18,6 +18,7 @@
 #include "analysis/query/stack_matching.h"
 #include "base/compiler.h"
 #include "base/confidence.h"
+#include "model/entries.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
 #include "util/intern.h"
@@ -170,27 +171,29 @@ static void add_sums(struct comparing *x)
 	memcpy(s->sum_of, sum_of, sizeof sum_of);
 }
 
-/* Stacks with different tags are different entries: numbers the pairs of stack and tag path. */
-static bool tell_tags_apart(struct comparing *x, size_t *ret_count)
+/* Stacks with different tags are different entries, and in groups by what was called, stacks with different calls: numbers what
+ * they have in common. */
+static bool tell_apart(struct comparing *x, bool by_entry, size_t *ret_count)
 {
-	AUTO(intern_release) struct intern paths = INTERN_INIT, pairs = INTERN_INIT;
+	AUTO(intern_release) struct intern paths = INTERN_INIT, keys = INTERN_INIT;
 
 	for (size_t i = 0; i < x->count; i++) {
 		const struct entry *e = &x->all[i];
 		AUTO(arena_release) struct arena scratch = ARENA_INIT;
 		const char *path = profile_tag_path(e->process, e->site->tag, &scratch);
-		const void *pair[2] = { path ? intern_text(&paths, path) : NULL,
-					(const void *)(uintptr_t)x->node_of[i] };
+		const void *key[3] = { path ? intern_text(&paths, path) : NULL,
+				       (const void *)(uintptr_t)x->node_of[i],
+				       by_entry ? profile_entry_name(e->site) : NULL };
 		struct intern_entry *known =
-			pair[0] ? intern_entry(&pairs, span_of(pair, sizeof pair)) : NULL;
+			key[0] ? intern_entry(&keys, span_of(key, sizeof key)) : NULL;
 
 		if (!known)
 			return false;
 		if (!known->value)
-			known->value = (void *)(uintptr_t)pairs.used; /* counted from 1 */
+			known->value = (void *)(uintptr_t)keys.used; /* counted from 1 */
 		x->node_of[i] = (uint32_t)(uintptr_t)known->value;
 	}
-	*ret_count = pairs.used + 1;
+	*ret_count = keys.used + 1;
 	return true;
 }
 
@@ -257,7 +260,7 @@ int comparison_select(struct selection *selection, struct locations *locations,
 		goto done;
 	x.ret = &x.parts[c->before_count];
 	if (!collect(&x) || same_stacks(x.all, x.count, locations, x.node_of) < 0 ||
-	    !tell_tags_apart(&x, &nodes)) {
+	    !tell_apart(&x, query->has_axis && query->by == AXIS_ENTRY, &nodes)) {
 		error_set(error, "out of memory");
 		goto done;
 	}

@@ -70,8 +70,8 @@ static bool matches_any(const struct rule *rule, const char *const *texts, size_
 	return false;
 }
 
-bool filters_tag_fits(const struct filters *filters, enum rule_kind kind, const char *const *texts,
-		      size_t count)
+bool filters_site_fits(const struct filters *filters, enum rule_kind kind, const char *const *texts,
+		       size_t count)
 {
 	for (size_t i = 0; i < filters->rules.count; i++) {
 		const struct rule *rule = &filters->rules.at[i];
@@ -82,9 +82,10 @@ bool filters_tag_fits(const struct filters *filters, enum rule_kind kind, const 
 	return true;
 }
 
-static bool is_about_tags(enum rule_kind kind)
+/* About what a site has beside its stack. */
+static bool is_about_sites(enum rule_kind kind)
 {
-	return kind == RULE_TAG || kind == RULE_POOL || kind == RULE_LABEL;
+	return kind == RULE_TAG || kind == RULE_POOL || kind == RULE_LABEL || kind == RULE_ENTRY;
 }
 
 bool filters_look_at(const struct filters *filters, enum rule_kind kind)
@@ -98,7 +99,7 @@ bool filters_look_at(const struct filters *filters, enum rule_kind kind)
 bool filters_look_at_stacks(const struct filters *filters)
 {
 	for (size_t i = 0; i < filters->rules.count; i++) {
-		if (!is_about_tags(filters->rules.at[i].kind))
+		if (!is_about_sites(filters->rules.at[i].kind))
 			return true;
 	}
 	return filters->suppressions.count > 0 || filters->builtin;
@@ -137,6 +138,7 @@ const char *filters_text(const struct filters *f, struct arena *arena)
 		[RULE_MODULE] = "module", [RULE_NOT_MODULE] = "not-module",
 		[RULE_TAG] = "tag",	  [RULE_POOL] = "pool",
 		[RULE_LABEL] = "label",	  [RULE_LANGUAGE] = "language",
+		[RULE_ENTRY] = "entry",
 	};
 	const char *text = "";
 

@@ -15,6 +15,7 @@
 #include "analysis/query/comparison.h"
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/entries.h"
 #include "model/estimates.h"
 #include "model/frames/languages.h"
 #include "model/tags.h"
@@ -39,7 +40,7 @@ struct maker {
 	const struct profile_process *process; /* the current process ... */
 	struct stack_answer *stacks;	       /* ... and its results by stack */
 	VECTOR(node_id) path;
-	bool by_tag; /* some rule is about tags, pools or labels */
+	bool by_site; /* some rule is about what a site has beside its stack */
 	bool failed;
 };
 
@@ -155,7 +156,7 @@ static bool begin_stacks(struct maker *m, const struct profile_process *process)
 
 enum verdict { KEPT, LEFT_OUT, SUPPRESSED };
 
-static bool tag_fits(struct maker *m, const struct entry *e)
+static bool site_fits(struct maker *m, const struct entry *e)
 {
 	AUTO(arena_release) struct arena scratch = ARENA_INIT;
 	const char *path = profile_tag_path(e->process, e->site->tag, &scratch);
@@ -165,17 +166,19 @@ static bool tag_fits(struct maker *m, const struct entry *e)
 	const char *pool = profile_tag_pool(e->process, e->site->tag);
 	const char *labels[PROFILE_LABELS_MAX];
 	size_t count = profile_tag_label_list(e->process, e->site->tag, labels);
+	const char *called = profile_entry_name(e->site);
 
-	return path && filters_tag_fits(&m->query->filters, RULE_TAG, &path, 1) &&
-	       filters_tag_fits(&m->query->filters, RULE_POOL, &pool, 1) &&
-	       filters_tag_fits(&m->query->filters, RULE_LABEL, labels, count);
+	return path && filters_site_fits(&m->query->filters, RULE_TAG, &path, 1) &&
+	       filters_site_fits(&m->query->filters, RULE_POOL, &pool, 1) &&
+	       filters_site_fits(&m->query->filters, RULE_LABEL, labels, count) &&
+	       filters_site_fits(&m->query->filters, RULE_ENTRY, &called, 1);
 }
 
 static enum verdict judge_stack(struct maker *m, const struct entry *e)
 {
 	const struct filters *f = &m->query->filters;
 
-	if (m->by_tag && !tag_fits(m, e))
+	if (m->by_site && !site_fits(m, e))
 		return LEFT_OUT;
 	if (!filters_look_at_stacks(f))
 		return KEPT;
@@ -205,6 +208,7 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 			[RULE_TAG] = true, /* checked above */
 			[RULE_POOL] = true,
 			[RULE_LABEL] = true,
+			[RULE_ENTRY] = true,
 		};
 
 		if (!holds[f->rules.at[i].kind])
@@ -457,6 +461,13 @@ static bool asks_pools(const struct query *query)
 	       filters_look_at(&query->filters, RULE_POOL);
 }
 
+/* The same for heap and mappings: mmap is one of the functions that a program may have called. */
+static bool asks_entries(const struct query *query)
+{
+	return (query->has_axis && query->by == AXIS_ENTRY) ||
+	       filters_look_at(&query->filters, RULE_ENTRY);
+}
+
 int selection_check(struct selection *s, const struct query *query, struct error *error)
 {
 	s->unmatched = NULL;
@@ -490,12 +501,14 @@ int selection_make(struct selection *selection, const struct profile *profile,
 			   .profile = profile,
 			   .locations = locations,
 			   .query = query,
-			   .kinds = query->kinds	? query->kinds
-				    : asks_pools(query) ? KINDS_POOL
-							: defaults.kinds,
-			   .by_tag = filters_look_at(f, RULE_TAG) ||
-				     filters_look_at(f, RULE_POOL) ||
-				     filters_look_at(f, RULE_LABEL) };
+			   .kinds = query->kinds	  ? query->kinds
+				    : asks_pools(query)	  ? KINDS_POOL
+				    : asks_entries(query) ? KINDS_ALL
+							  : defaults.kinds,
+			   .by_site = filters_look_at(f, RULE_TAG) ||
+				      filters_look_at(f, RULE_POOL) ||
+				      filters_look_at(f, RULE_LABEL) ||
+				      filters_look_at(f, RULE_ENTRY) };
 	int status = -1;
 
 	*selection = (struct selection){ .profile = profile,

@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/entries.h"
 #include "model/tags.h"
 
 #define NUMBER(field, rule) FROM_U64, offsetof(struct site_numbers, field), VARIANCE_##rule
@@ -227,11 +228,14 @@ static void fill_numbers(const struct site_source *s, const struct entry *e,
 			&s->result->arena, "%.2fx", (double)r->new_bytes / (double)r->old_bytes));
 }
 
-static bool fill_tag(struct site_source *s, const struct entry *e, struct result_value *row)
+/* What a site has beside its stack. */
+static bool fill_texts(struct site_source *s, const struct entry *e, struct result_value *row)
 {
 	const char *pool = profile_tag_pool(e->process, e->site->tag);
 	const char *path = profile_tag_path(e->process, e->site->tag, &s->result->arena);
+	const char *called = profile_entry_name(e->site);
 
+	row[SITE_ENTRY] = value_text(*called ? called : NULL);
 	row[SITE_TAG] = value_text(path && *path ? path : NULL);
 	row[SITE_POOL] = value_text(*pool ? pool : NULL);
 	return path;
@@ -280,7 +284,7 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	row[SITE_PROCESS] = value_id(p->pid);
 	row[SITE_ID] = value_id(e->site->id.v);
 	row[SITE_KIND] = value_text(profile_kind_name(e->site->kind));
-	if (!fill_tag(s, e, row))
+	if (!fill_texts(s, e, row))
 		return false;
 	row[SITE_STATE] = value_text(state_of(p, &n));
 	row[SITE_SHARE] =

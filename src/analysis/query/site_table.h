@@ -17,6 +17,8 @@
 	X(SITE_PROCESS, { "pid", "PID", UNIT_ID })                                                     \
 	X(SITE_ID, { "site", NULL, UNIT_ID })                                                          \
 	X(SITE_KIND, { "kind", "KIND", UNIT_TEXT })                                                    \
+	/* what the program called */                                                                  \
+	X(SITE_ENTRY, { "entry", "CALLED", UNIT_TEXT })                                                \
 	X(SITE_TAG, { "tag", "TAG", UNIT_TEXT })                                                       \
 	X(SITE_POOL, { "pool", "POOL", UNIT_TEXT })                                                    \
 	/* set by the program, by key */                                                               \

@@ -76,8 +76,8 @@ static bool want_visited(const struct selection *s, const struct query *query,
 		if (!path)
 			return false;
 		visited[i] = (!slots || (visits.slot < slot_count && slots[visits.slot])) &&
-			     filters_tag_fits(&query->filters, RULE_TAG, &path, 1) &&
-			     filters_tag_fits(&query->filters, RULE_LABEL, labels, count);
+			     filters_site_fits(&query->filters, RULE_TAG, &path, 1) &&
+			     filters_site_fits(&query->filters, RULE_LABEL, labels, count);
 	}
 	return true;
 }

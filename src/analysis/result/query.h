@@ -23,6 +23,7 @@ enum rule_kind {
 	RULE_POOL,	 /* the pool's name matches */
 	RULE_LABEL,	 /* a label matches, from its key to its end */
 	RULE_LANGUAGE,	 /* the owner's language equals this name from model/frames/languages.h */
+	RULE_ENTRY,	 /* what the program called matches: profile_entry_name() */
 	RULE_KINDS,
 };
 
@@ -57,8 +58,8 @@ int filters_suppress(struct filters *filters, const char *path, struct error *er
 void filters_release(struct filters *filters);
 /* Whether every rule of this kind (tags, pools or labels) matches at least one of the texts: the tag's path, the pool's name,
  * or the labels in force. */
-bool filters_tag_fits(const struct filters *filters, enum rule_kind kind, const char *const *texts,
-		      size_t count);
+bool filters_site_fits(const struct filters *filters, enum rule_kind kind, const char *const *texts,
+		       size_t count);
 /* Whether any rule examines the stack. */
 bool filters_look_at_stacks(const struct filters *filters);
 bool filters_look_at(const struct filters *filters, enum rule_kind kind);

@@ -59,6 +59,8 @@ const struct axis_row axis_rows[AXIS_COUNT + 1] = {
 	[AXIS_PROCESS] = { "process", "a process of the tree", "processes", "PROCESS", false },
 	[AXIS_LANGUAGE] = { "language", "the language of the allocating function", "languages",
 			    "LANGUAGE", false },
+	[AXIS_ENTRY] = { "entry", "what the program called: malloc, calloc, new", "entries",
+			 "ENTRY", false },
 	[AXIS_LABEL] = { "label", "labels set by the program with hg_label", "labels", "LABEL",
 			 false },
 	[AXIS_TAG] = { "tag", "tags set by the program with HG_SCOPE", "tags", "TAG", false },

@@ -110,6 +110,7 @@ enum axis_id {
 	AXIS_POOL,
 	AXIS_LABEL,
 	AXIS_LANGUAGE,
+	AXIS_ENTRY,
 	AXIS_COUNT,
 };
 

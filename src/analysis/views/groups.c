@@ -19,6 +19,7 @@
 #include "analysis/result/types.h"
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/entries.h"
 #include "model/frames/sources.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
@@ -227,6 +228,8 @@ static const char *entry_words(struct grouping *g, const struct entry *e, struct
 	case AXIS_OWN:
 	case AXIS_LANGUAGE:
 		return words_of_stack(g, e);
+	case AXIS_ENTRY:
+		return profile_entry_name(e->site);
 	case AXIS_POOL:
 		return profile_tag_pool(e->process, e->site->tag);
 	case AXIS_LABEL:
@@ -239,10 +242,10 @@ static const char *entry_words(struct grouping *g, const struct entry *e, struct
 /* Groups by tag path, pool, labels or language, across processes. */
 static bool add_words(struct grouping *g)
 {
-	const char *none = g->by == AXIS_POOL	    ? "(no pool)"
-			   : g->by == AXIS_LABEL    ? "(no label)"
-			   : g->by == AXIS_LANGUAGE ? "(not known)"
-						    : "(no tag)";
+	const char *none = g->by == AXIS_POOL				   ? "(no pool)"
+			   : g->by == AXIS_LABEL			   ? "(no label)"
+			   : g->by == AXIS_LANGUAGE || g->by == AXIS_ENTRY ? "(not known)"
+									   : "(no tag)";
 	const struct selection *s = &g->selection;
 	AUTO(intern_release) struct intern paths = INTERN_INIT;
 	bool done = true;

@@ -16,6 +16,7 @@
 #include "analysis/result/types.h"
 #include "base/compiler.h"
 #include "cli/web/web.h"
+#include "model/entries.h"
 #include "model/tags.h"
 #include "util/cleanup.h"
 #include "util/numbering.h"
@@ -28,9 +29,9 @@ struct step {
 
 struct site_row {
 	const struct profile_site *site;
-	uint32_t process, node;		       /* node: like step.before */
-	uint32_t caller;		       /* the frame that allocates, + 1; 0: none */
-	uint32_t own, type, tag, pool, labels; /* texts */
+	uint32_t process, node;			      /* node: like step.before */
+	uint32_t caller;			      /* the frame that allocates, + 1; 0: none */
+	uint32_t own, type, tag, pool, labels, entry; /* texts */
 };
 
 struct sites {
@@ -150,6 +151,7 @@ static bool add_site(struct sites *s, uint32_t process, const struct profile_sit
 	       number_text(s, types_name(s->types, type), &row.type) &&
 	       number_text(s, profile_tag_path(p, site->tag, arena), &row.tag) &&
 	       number_text(s, profile_tag_pool(p, site->tag), &row.pool) &&
+	       number_text(s, profile_entry_name(site), &row.entry) &&
 	       number_labels(s, p, site->tag, &row.labels) && vector_push(&s->rows, row);
 }
 
@@ -201,7 +203,7 @@ static const struct {
 } fields[] = {
 	FIELD("process", process), FIELD("node", node),	    FIELD("caller", caller),
 	FIELD("own", own),	   FIELD("type", type),	    FIELD("tag", tag),
-	FIELD("pool", pool),	   FIELD("labels", labels),
+	FIELD("pool", pool),	   FIELD("labels", labels), FIELD("entry", entry),
 };
 
 static void begin_list(struct json *j, const char *name)

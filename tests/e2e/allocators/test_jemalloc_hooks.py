@@ -249,3 +249,31 @@ def test_a_target_with_the_jemalloc_of_a_crate(version, names, name, build, fold
     program = link(SOURCES[name], folder / f"{name}-{version}-{names}", archive, *flags)
     before = "glibc, " if names == "prefixed" else ""
     check(program, f"{before}jemalloc {version} (hooks)", record, report_json)
+
+
+ENTRIES = """
+#include <malloc.h>
+#include <stdlib.h>
+static void *volatile kept;
+#define TIMES(n, call) for (int i = 0; i < (n); i++) { kept = call; free(kept); }
+int main(void)
+{
+	TIMES(11, malloc(24));
+	TIMES(13, calloc(3, 8));
+	TIMES(17, realloc(NULL, 24));
+	TIMES(19, aligned_alloc(64, 64));
+	TIMES(2, memalign(64, 64));
+	TIMES(3, valloc(64));
+	return 0;
+}
+"""
+
+
+def test_what_was_called_is_known(archive, folder, record, report_json):
+    source = folder / "entries.c"
+    source.write_text(ENTRIES)
+    done = record([link(source, folder / "entries", archive, "-fno-builtin")])
+    assert done.returncode == 0, done.stderr
+    assert report_json(done.path)["processes"][0]["allocator"] == NAME
+    rows = report_json(done.path, "functions", "--by", "entry", "--cost", "calls", "--focus", "^main$")["entries"]
+    assert {row["entry"]: row["calls"] for row in rows} == {"malloc": 11, "calloc": 13, "realloc": 17, "memalign": 24}

@@ -38,10 +38,10 @@ COSTS = {
 # Filters of each recording. The first is asked with every cost, the others with one.
 FILTERS = {
     "sqlite": [["focus=sqlite3"], ["ignore=[[:lower:]]+3V?dbe"], ["module=sqlite"], ["not-module=libc"], ["min-size=64", "max-size=1.5KiB"], []],
-    "compiler": [["focus=xmalloc|obstack", "ignore=^main_"], ["process=cc1"], ["module=/cc1"], ["focus=alloc", "process=as", "kind=all"], ["language=c++"], []],
+    "compiler": [["focus=xmalloc|obstack", "ignore=^main_"], ["process=cc1"], ["module=/cc1"], ["focus=alloc", "process=as", "kind=all"], ["language=c++"], ["entry=^calloc$"], []],
     "tagged": [["ignore=^nosuch$"], ["tag=."], ["label=.*"], ["kind=pool"], ["pool=."], ["kind=all", "max-size=1000"], []],
 }
-AXES = {"function": "Function", "own": "Own code", "module": "Module", "line": "Source line", "type": "Type", "tag": "Tag"}
+AXES = {"function": "Function", "own": "Own code", "module": "Module", "line": "Source line", "type": "Type", "tag": "Tag", "entry": "Called function"}
 
 
 def addresses():

@@ -30,7 +30,7 @@ export interface SavedSites {
 }
 
 /** As it is in the page: these lists have the differences to the entry before. */
-const DIFFERENCES = ['process', 'node', 'caller', 'own', 'type', 'tag', 'pool', 'labels', 'site', 'kind', 'first_seen_ns'];
+const DIFFERENCES = ['process', 'node', 'caller', 'own', 'type', 'tag', 'pool', 'labels', 'entry', 'site', 'kind', 'first_seen_ns'];
 
 function addUp(list: number[]): void {
 	for (let i = 1; i < list.length; i++) list[i]! += list[i - 1]!;
@@ -160,6 +160,7 @@ function filterOf(data: SavedSites, name: string, value: string): Fits | undefin
 		case 'language':
 			return ofCaller(data, (frame) => (frame.language ?? 'unknown') === value);
 		case 'tag':
+		case 'entry':
 		case 'pool': {
 			const regex = posixRegex(value);
 			return ofTexts(data, name, (text) => regex.test(text));
@@ -185,7 +186,8 @@ function filterOf(data: SavedSites, name: string, value: string): Fits | undefin
 
 function kindsOf(data: SavedSites, params: URLSearchParams): Fits {
 	const pools = params.get('by') === 'pool' || params.has('pool');
-	const asked = params.get('kind') ?? (pools ? 'pool' : params.get('view') === 'sites' ? 'all' : 'heap');
+	const entries = params.get('by') === 'entry' || params.has('entry') || params.get('view') === 'sites';
+	const asked = params.get('kind') ?? (pools ? 'pool' : entries ? 'all' : 'heap');
 	const chosen = data.kinds.map((kind) => (asked === 'all' ? kind !== 'pool' : kind === asked));
 	return (site) => chosen[data.sites.kind![site]!]!;
 }
@@ -282,6 +284,7 @@ function rowOf({ data, cost, durationNs }: Work, site: number): Record<string, u
 		mean_lifetime_ns: row.frees ? Math.floor((row.lifetime_ms! * 1e6) / row.frees) : null,
 		tag: text('tag') || null,
 		pool: text('pool') || null,
+		entry: text('entry') || null,
 		labels: Object.fromEntries(
 			text('labels')
 				.split('\n')
@@ -392,7 +395,7 @@ export const UNSAVED_AXES: Readonly<Record<string, string>> = {
 	size: 'A saved page has sizes only for allocations, without filters.',
 };
 
-const NAMELESS: Readonly<Record<string, string>> = { pool: '(no pool)', label: '(no label)', language: '(not known)', tag: '(no tag)', own: '(no tag)' };
+const NAMELESS: Readonly<Record<string, string>> = { pool: '(no pool)', label: '(no label)', language: '(not known)', entry: '(not known)', tag: '(no tag)', own: '(no tag)' };
 
 function wordsOf(data: SavedSites, axis: string): (site: number) => string {
 	const { sites, texts, frames } = data;
@@ -408,6 +411,7 @@ function wordsOf(data: SavedSites, axis: string): (site: number) => string {
 		case 'type':
 		case 'tag':
 		case 'pool':
+		case 'entry':
 			return (site) => name(texts[sites[axis]![site]!]!);
 		default:
 			throw new Unanswerable(UNSAVED_AXES[axis] ?? 'A saved page does not group by this.');
