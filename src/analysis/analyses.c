@@ -54,6 +54,8 @@ const struct analysis analyses[] = {
 	  ADDS_UP, true },
 	{ "tags", "tags set by the program, as a tree with visits", analyse_tags, ADDS_UP },
 	{ "pools", "custom allocators: live, maximum, total", analyse_pools, VIEW_TAKES_COST },
+	{ "freed-by", "which code frees what a site allocates: record --free-sites",
+	  analyse_freed_by, VIEW_TAKES_FREED_IN },
 	{ "snapshots", "snapshots, and what changed between them", analyse_snapshots, 0 },
 	{ "timeline", "live, RSS and rates over time, with the peak and the snapshots",
 	  analyse_timeline, 0 },
@@ -93,6 +95,8 @@ int analysis_check(const struct analysis *analysis, const struct query *query, s
 		{ VIEW_TAKES_MOMENT | VIEW_TAKES_AT, query->at.kind != MOMENT_DEFAULT, "--at" },
 		{ VIEW_TAKES_MOMENT, query->minus.kind != MOMENT_DEFAULT, "--minus" },
 		{ VIEW_TAKES_BY, query->has_axis, "--by" },
+		{ VIEW_TAKES_FREED_IN, filters_look_at(&query->filters, RULE_FREED_IN),
+		  "--freed-in" },
 		{ VIEW_TAKES_KIND, query->kinds != KINDS_DEFAULT, "--kind" },
 	};
 
@@ -104,6 +108,8 @@ int analysis_check(const struct analysis *analysis, const struct query *query, s
 			return error_set(error,
 					 "the view %s takes no %s: omit it, or use the view %s",
 					 analysis->name, parts[i].option,
-					 parts[i].part == VIEW_TAKES_BY ? "functions" : "sites");
+					 parts[i].part == VIEW_TAKES_BY		? "functions"
+					 : parts[i].part == VIEW_TAKES_FREED_IN ? "freed-by"
+										: "sites");
 	return 0;
 }

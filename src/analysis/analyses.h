@@ -25,6 +25,7 @@ enum analysis_takes {
 	VIEW_TAKES_BY = 4,
 	VIEW_TAKES_KIND = 8,
 	VIEW_TAKES_SECOND_COST = 32,
+	VIEW_TAKES_FREED_IN = 64,
 	VIEW_TAKES_AT = 16, /* a single moment, but not the difference of two */
 };
 
@@ -66,6 +67,7 @@ analysis_run analyse_health;
 analysis_run analyse_tree;
 analysis_run analyse_flame;
 analysis_run analyse_tags;
+analysis_run analyse_freed_by;
 analysis_run analyse_pools;
 analysis_run analyse_snapshots;
 

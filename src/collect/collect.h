@@ -67,6 +67,7 @@ struct collect_options {
 	char *own_code;	      /* the rule for own code; NULL = by the program's path */
 	uint32_t depth_limit; /* maximum number of frames; 1..LIVE_DEPTH_MAX */
 	bool python_domains;  /* record the allocators of Python as pools */
+	bool free_sites;      /* record the stacks that free blocks */
 	bool python_tasks;    /* label allocations with their asyncio task */
 	const char *
 		otel_labels; /* keys of OpenTelemetry's thread context that label samples, separated by commas; NULL = none */

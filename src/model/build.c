@@ -62,12 +62,14 @@ static void check_sites(struct process_rows *rows, uint64_t *damaged)
 			site->node = 0;
 			++*damaged;
 		}
-		if (site->tag >= MAX(rows->tag_count, (size_t)1)) {
-			site->tag = 0;
-			++*damaged;
-		}
 		if (site->kind >= LIVE_KINDS) {
 			site->kind = LIVE_KIND_HEAP;
+			++*damaged;
+		}
+		if (site->tag >= (site->kind == LIVE_KIND_FREED
+					  ? rows->site_count
+					  : MAX(rows->tag_count, (size_t)1))) {
+			site->tag = 0;
 			++*damaged;
 		}
 		if (site->entry >= LIVE_ENTRIES) {
@@ -137,7 +139,7 @@ static void check_slots(struct process_rows *rows, uint64_t *damaged)
 	for (size_t i = 0; i < rows->remote_frees_count; i++) {
 		struct remote_frees_row *f = &rows->remote_frees[i];
 
-		if (f->freer >= LIVE_SLOTS_MAX || f->kind >= LIVE_KINDS ||
+		if (f->freer >= LIVE_SLOTS_MAX || f->kind >= LIVE_MEMORY_KINDS ||
 		    (f->owner >= LIVE_SLOTS_MAX && f->owner != UINT32_MAX)) {
 			*f = (struct remote_frees_row){ 0 };
 			++*damaged;

@@ -11,7 +11,7 @@ const char *profile_entry_name(const struct profile_site *site)
 		[LIVE_ENTRY_UNKNOWN] = "",	   [LIVE_ENTRY_MALLOC] = "malloc",
 		[LIVE_ENTRY_CALLOC] = "calloc",	   [LIVE_ENTRY_REALLOC] = "realloc",
 		[LIVE_ENTRY_ALIGNED] = "memalign", [LIVE_ENTRY_NEW] = "new",
-		[LIVE_ENTRY_NEW_ARRAY] = "new[]",
+		[LIVE_ENTRY_NEW_ARRAY] = "new[]",  [LIVE_ENTRY_FREE] = "",
 	};
 
 	if (site->kind != PROFILE_HEAP)

@@ -331,9 +331,10 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 
 	if (order_counters(p, arena) < 0)
 		return -1;
-	static const enum profile_kind kinds[LIVE_KINDS] = { [LIVE_KIND_HEAP] = PROFILE_HEAP,
-							     [LIVE_KIND_MMAP] = PROFILE_MMAP,
-							     [LIVE_KIND_POOL] = PROFILE_POOL };
+	static const enum profile_kind kinds[LIVE_MEMORY_KINDS] = { [LIVE_KIND_HEAP] = PROFILE_HEAP,
+								    [LIVE_KIND_MMAP] = PROFILE_MMAP,
+								    [LIVE_KIND_POOL] =
+									    PROFILE_POOL };
 	size_t used = 0, at = 0;
 
 	for (size_t i = 1; i < rows->site_count; i++)
@@ -343,9 +344,10 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 	if (!sites)
 		return -1;
 	for (size_t i = 1; i < rows->site_count; i++) {
-		if (p->counters_of[i + 1] == p->counters_of[i])
-			continue;
 		const struct site_row *row = &rows->sites[i];
+
+		if (p->counters_of[i + 1] == p->counters_of[i] || row->kind == LIVE_KIND_FREED)
+			continue;
 		struct profile_site *site = &sites[at];
 
 		*site = (struct profile_site){

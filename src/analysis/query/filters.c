@@ -62,7 +62,7 @@ int filters_add(struct filters *filters, enum rule_kind kind, const char *regex,
 	return 0;
 }
 
-static bool matches_any(const struct rule *rule, const char *const *texts, size_t count)
+bool filters_rule_fits(const struct rule *rule, const char *const *texts, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (regexec(&rule->regex, texts[i], 0, NULL, 0) == 0)
@@ -76,7 +76,7 @@ bool filters_site_fits(const struct filters *filters, enum rule_kind kind, const
 	for (size_t i = 0; i < filters->rules.count; i++) {
 		const struct rule *rule = &filters->rules.at[i];
 
-		if (rule->kind == kind && !matches_any(rule, texts, count))
+		if (rule->kind == kind && !filters_rule_fits(rule, texts, count))
 			return false;
 	}
 	return true;
@@ -85,7 +85,8 @@ bool filters_site_fits(const struct filters *filters, enum rule_kind kind, const
 /* About what a site has beside its stack. */
 static bool is_about_sites(enum rule_kind kind)
 {
-	return kind == RULE_TAG || kind == RULE_POOL || kind == RULE_LABEL || kind == RULE_ENTRY;
+	return kind == RULE_TAG || kind == RULE_POOL || kind == RULE_LABEL || kind == RULE_ENTRY ||
+	       kind == RULE_FREED_IN;
 }
 
 bool filters_look_at(const struct filters *filters, enum rule_kind kind)
@@ -138,7 +139,7 @@ const char *filters_text(const struct filters *f, struct arena *arena)
 		[RULE_MODULE] = "module", [RULE_NOT_MODULE] = "not-module",
 		[RULE_TAG] = "tag",	  [RULE_POOL] = "pool",
 		[RULE_LABEL] = "label",	  [RULE_LANGUAGE] = "language",
-		[RULE_ENTRY] = "entry",
+		[RULE_ENTRY] = "entry",	  [RULE_FREED_IN] = "freed-in",
 	};
 	const char *text = "";
 

@@ -209,6 +209,7 @@ static enum verdict judge_stack(struct maker *m, const struct entry *e)
 			[RULE_POOL] = true,
 			[RULE_LABEL] = true,
 			[RULE_ENTRY] = true,
+			[RULE_FREED_IN] = true, /* not of this stack */
 		};
 
 		if (!holds[f->rules.at[i].kind])

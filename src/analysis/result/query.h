@@ -24,6 +24,7 @@ enum rule_kind {
 	RULE_LABEL,	 /* a label matches, from its key to its end */
 	RULE_LANGUAGE,	 /* the owner's language equals this name from model/frames/languages.h */
 	RULE_ENTRY,	 /* what the program called matches: profile_entry_name() */
+	RULE_FREED_IN,	 /* a frame of the stack that freed matches: the view freed-by */
 	RULE_KINDS,
 };
 
@@ -60,6 +61,8 @@ void filters_release(struct filters *filters);
  * or the labels in force. */
 bool filters_site_fits(const struct filters *filters, enum rule_kind kind, const char *const *texts,
 		       size_t count);
+/* Whether the rule matches one of the texts. */
+bool filters_rule_fits(const struct rule *rule, const char *const *texts, size_t count);
 /* Whether any rule examines the stack. */
 bool filters_look_at_stacks(const struct filters *filters);
 bool filters_look_at(const struct filters *filters, enum rule_kind kind);

@@ -59,6 +59,7 @@ enum {
 	OPT_WRAP_PREFIX,
 	OPT_PYTHON,
 	OPT_PYTHON_TASKS,
+	OPT_FREE_SITES,
 	OPT_OWN,
 	OPT_PID,
 };
@@ -169,6 +170,8 @@ static const struct option_row rows[] = {
 	[OPT_PYTHON_TASKS] = { "python-tasks", 0, NULL,
 			       "label what an asyncio task allocates with its name, as task=NAME; Python 3.14 and newer",
 			       .group = "Custom allocators" },
+	[OPT_FREE_SITES] = { "free-sites", 0, NULL,
+			     "also record the stacks that free blocks, for --view freed-by" },
 	[OPT_OWN] = { "own", 0, "REGEX", "functions, files or modules that are your own code",
 		      .fallback =
 			      "sources in the program's git repository, else modules that are not the distribution's" },
@@ -306,6 +309,9 @@ static int take_recorder_option(struct arguments *arguments, int option, const c
 		return 0;
 	case OPT_OTEL_LABELS:
 		return record_take_otel_labels(collect, value, error);
+	case OPT_FREE_SITES:
+		collect->free_sites = true;
+		return 0;
 	case OPT_PYTHON_TASKS:
 		collect->python_tasks = true;
 		return 0;
@@ -429,6 +435,8 @@ static int check_pid(const struct arguments *arguments, struct error *error)
 		{ OPT_PYTHON, "it is fixed when the process starts: set HEAPGAUGE_PYTHON there" },
 		{ OPT_PYTHON_TASKS,
 		  "it is fixed when the process starts: set HEAPGAUGE_PYTHON_TASKS=1 there" },
+		{ OPT_FREE_SITES,
+		  "it is fixed when the process starts: set HEAPGAUGE_FREE_SITES=1 there" },
 		{ OPT_OTEL_LABELS,
 		  "it is fixed when the process starts: set HEAPGAUGE_OTEL_LABELS there" },
 		{ OPT_DEPTH, "it is fixed when the process starts: set HEAPGAUGE_DEPTH there" },
@@ -464,6 +472,9 @@ static int check(const struct arguments *arguments, struct error *error)
 		return error_set(error,
 				 "--python-tasks needs a stack for every block: record without "
 				 "--stacks-from and --stacks-to");
+	if (arguments->collect.free_sites && arguments->collect.mode == LIVE_MODE_TAGS)
+		return error_set(error, "--free-sites needs stacks, which --mode tags does not "
+					"record: use --mode exact or sample");
 	if (is_typed(arguments, OPT_OTEL_LABELS) && arguments->collect.mode != LIVE_MODE_SAMPLE)
 		return error_set(
 			error,

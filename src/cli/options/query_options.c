@@ -168,7 +168,7 @@ static int take_rule(struct query *q, enum query_option option, const char *valu
 		[QUERY_MODULE] = RULE_MODULE, [QUERY_NOT_MODULE] = RULE_NOT_MODULE,
 		[QUERY_TAG] = RULE_TAG,	      [QUERY_POOL] = RULE_POOL,
 		[QUERY_LABEL] = RULE_LABEL,   [QUERY_LANGUAGE] = RULE_LANGUAGE,
-		[QUERY_ENTRY] = RULE_ENTRY,
+		[QUERY_ENTRY] = RULE_ENTRY,   [QUERY_FREED_IN] = RULE_FREED_IN,
 	};
 
 	return filters_add(&q->filters, kinds[option], value, error);
@@ -211,6 +211,7 @@ int query_options_take(struct query_options *asked, enum query_option option, co
 	case QUERY_LABEL:
 	case QUERY_LANGUAGE:
 	case QUERY_ENTRY:
+	case QUERY_FREED_IN:
 		return take_rule(q, option, value, error);
 	case QUERY_THREAD:
 		q->filters.thread = value;

@@ -36,6 +36,7 @@ enum query_option {
 	QUERY_LABEL,
 	QUERY_LANGUAGE,
 	QUERY_ENTRY,
+	QUERY_FREED_IN,
 	QUERY_MIN_SIZE,
 	QUERY_MAX_SIZE,
 	QUERY_KIND,
@@ -76,6 +77,7 @@ enum query_option {
 	[QUERY_LABEL] = { "label", 0, "KEY=REGEX", "only allocations under a matching label: tenant=acme", .group = "Which stacks" }, \
 	[QUERY_LANGUAGE] = { "language", 0, "LANGUAGE", "only allocations by functions in this language", .group = "Which stacks", .choices = WORDS_WITH_HELP(language_words) }, \
 	[QUERY_ENTRY] = { "entry", 0, "REGEX", "only blocks from a matching call: malloc, calloc, realloc, memalign, new, new\\[], mmap", .group = "Which stacks" }, \
+	[QUERY_FREED_IN] = { "freed-in", 0, "REGEX", "--view freed-by: only blocks freed below a function or file that matches", .group = "Which stacks" }, \
 	[QUERY_MIN_SIZE] = { "min-size", 0, "SIZE", "only sites whose mean allocation is at least SIZE", .group = "Which stacks" }, \
 	[QUERY_MAX_SIZE] = { "max-size", 0, "SIZE", "only sites whose mean allocation is at most SIZE", .group = "Which stacks" }, \
 	[QUERY_KIND] = { "kind", 0, "KIND", "which memory: the heap, mappings that the program made, or pools, which lie inside the other two", .group = "Which stacks", .choices = WORDS(kind_words) }, \

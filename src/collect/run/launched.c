@@ -238,6 +238,7 @@ static void fill_settings(struct collector *c)
 		.stack_most_bytes = options->stack_most_bytes,
 		.python_domains = options->python_domains,
 		.python_tasks = options->python_tasks,
+		.free_sites = options->free_sites,
 		.hooks = options->hooks,
 		/* Forked children must be followed even if only exec'd programs are recorded: a child may exec one. */
 		.follow_fork = options->children != COLLECT_CHILDREN_NONE,

@@ -122,6 +122,9 @@ enum live_kind {
 	LIVE_KIND_HEAP = 0, /* malloc family and C++ operators */
 	LIVE_KIND_MMAP = 1, /* anonymous mmap by the program itself */
 	LIVE_KIND_POOL = 2, /* from the program's own allocators, inside memory of other kinds */
+	LIVE_MEMORY_KINDS,
+	/* No memory: blocks of the heap that were freed on a stack. The site's `tag` is the site that allocated them. */
+	LIVE_KIND_FREED = LIVE_MEMORY_KINDS,
 	LIVE_KINDS,
 };
 
@@ -129,7 +132,7 @@ enum live_kind {
 struct live_site {
 	uint64_t key;	    /* hash of the stack, tag, kind and entry; a key, not proof */
 	uint32_t node;	    /* innermost frame */
-	uint32_t tag;	    /* 0 = none */
+	uint32_t tag;	    /* 0 = none; of LIVE_KIND_FREED: a site */
 	uint16_t kind;	    /* enum live_kind */
 	uint16_t entry;	    /* enum live_entry */
 	uint32_t unsampled; /* the site of the same stack and tag with interval 0; 0 = this one */
@@ -144,7 +147,8 @@ enum {
 	LIVE_SITE_OTHER_HEAP = 1,
 	LIVE_SITE_OTHER_MMAP = 2,
 	LIVE_SITE_OTHER_POOL = 3,
-	LIVE_SITE_FIRST = 4
+	LIVE_SITE_OTHER_FREED = 4,
+	LIVE_SITE_FIRST = 5
 };
 
 /* doc: live_site_counters

@@ -12,6 +12,7 @@ enum live_entry {
 	LIVE_ENTRY_ALIGNED = 4, /* posix_memalign, aligned_alloc, memalign, valloc, pvalloc */
 	LIVE_ENTRY_NEW = 5,
 	LIVE_ENTRY_NEW_ARRAY = 6,
+	LIVE_ENTRY_FREE = 7, /* whatever ends a block; of LIVE_KIND_FREED */
 	LIVE_ENTRIES,
 };
 #endif

@@ -69,11 +69,12 @@ bool live_ticket_read(const char *from, struct live_ticket *ret)
 			&(s)->budget_bytes, &(s)->budget_limit_bytes, &(s)->stack_least_bytes,     \
 			&(s)->stack_most_bytes, &(s)->follow_fork, &(s)->follow_exec,              \
 			&(s)->exact_peak, &(s)->python_domains, &(s)->python_tasks,                \
-			&(s)->total_bytes, &(s)->hooks.program, &(s)->hooks.mallctl,               \
-			&(s)->hooks.realloc, &(s)->hooks.free, &(s)->hooks.sdallocx,               \
-			&(s)->hooks.usable, &(s)->hooks.pages, &(s)->hooks.pages_bytes,            \
-			&(s)->hooks.entry, &(s)->hooks.entry_bytes, &(s)->hooks.add_new,           \
-			&(s)->hooks.remove_new, &(s)->hooks.add_delete, &(s)->hooks.remove_delete  \
+			&(s)->free_sites, &(s)->total_bytes, &(s)->hooks.program,                  \
+			&(s)->hooks.mallctl, &(s)->hooks.realloc, &(s)->hooks.free,                \
+			&(s)->hooks.sdallocx, &(s)->hooks.usable, &(s)->hooks.pages,               \
+			&(s)->hooks.pages_bytes, &(s)->hooks.entry, &(s)->hooks.entry_bytes,       \
+			&(s)->hooks.add_new, &(s)->hooks.remove_new, &(s)->hooks.add_delete,       \
+			&(s)->hooks.remove_delete                                                  \
 	}
 
 static char *write_text(char *to, const char *text, char end)

@@ -35,6 +35,7 @@ struct live_settings {
 	uint64_t follow_fork, follow_exec, exact_peak;
 	uint64_t python_domains; /* record the allocators of Python as pools */
 	uint64_t python_tasks;	 /* label allocations with their asyncio task */
+	uint64_t free_sites;	 /* record the stacks that free blocks */
 	uint64_t total_bytes;	 /* maximum size of the profile; 0 = LIVE_TOTAL_DEFAULT */
 	struct live_hooks hooks;
 	char collector

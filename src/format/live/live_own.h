@@ -63,6 +63,7 @@ static inline bool live_is_disabled(const char *value)
 #define LIVE_ENV_OUTPUT "HEAPGAUGE_OUTPUT"	       /* a file: a recording at exit */
 #define LIVE_ENV_WRAP "HEAPGAUGE_WRAP"		       /* format/wraps.h */
 #define LIVE_ENV_PYTHON "HEAPGAUGE_PYTHON"	       /* "domains": its allocators as pools */
+#define LIVE_ENV_FREE_SITES "HEAPGAUGE_FREE_SITES"     /* "1": the stacks that free blocks */
 #define LIVE_ENV_PYTHON_TASKS "HEAPGAUGE_PYTHON_TASKS" /* "1": its asyncio tasks as labels */
 #define LIVE_ENV_OTEL_LABELS "HEAPGAUGE_OTEL_LABELS"   /* keys of OpenTelemetry's thread context */
 #define LIVE_PYTHON_OBJECTS "python.object"	       /* the pool of Python's objects */

@@ -138,11 +138,12 @@ static void read_nodes(struct reading *reading, size_t count, size_t frame_count
 	rows->node_count = reading->no_memory ? 0 : count;
 }
 
-static uint32_t site_tag(const struct live_site *site, const struct process_rows *rows)
+/* limit: of tags, or of sites where the kind has a site in its place. */
+static uint32_t site_tag(const struct live_site *site, size_t limit)
 {
 	uint32_t tag = LIVE_LOAD(site->tag);
 
-	return tag < rows->tag_count ? tag : 0;
+	return tag < limit ? tag : 0;
 }
 
 static void read_sites(struct reading *reading, size_t count, size_t node_count)
@@ -157,7 +158,8 @@ static void read_sites(struct reading *reading, size_t count, size_t node_count)
 
 		rows->sites[i] = (struct site_row){
 			.node = node < node_count ? node : 0,
-			.tag = site_tag(&sites[i], rows),
+			.tag = site_tag(&sites[i],
+					kind == LIVE_KIND_FREED ? count : rows->tag_count),
 			.kind = kind < LIVE_KINDS ? kind : LIVE_KIND_HEAP,
 			.entry = entry < LIVE_ENTRIES ? entry : LIVE_ENTRY_UNKNOWN,
 			.born_ns = ns_of(LIVE_LOAD(sites[i].born_ms)),
@@ -592,7 +594,7 @@ static bool freed_for_others(const struct live_thread *thread)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++)
+	for (uint32_t kind = 0; kind < LIVE_MEMORY_KINDS; kind++)
 		sum |= LIVE_LOAD(thread->remote[kind].blocks) |
 		       LIVE_LOAD(thread->remote[kind].bytes);
 	return sum != 0;
@@ -600,7 +602,7 @@ static bool freed_for_others(const struct live_thread *thread)
 
 static void read_remote_frees(struct reading *reading)
 {
-	enum { MOST = LIVE_KINDS * (LIVE_OWNERS + 1) };
+	enum { MOST = LIVE_MEMORY_KINDS * (LIVE_OWNERS + 1) };
 	struct process_rows *rows = reading->rows;
 	const struct live_thread *threads = live_view_at(&reading->view, LIVE_THREADS);
 	size_t count = MIN(live_view_used(&reading->view, LIVE_THREADS), (size_t)LIVE_SLOTS_MAX);
@@ -613,7 +615,8 @@ static void read_remote_frees(struct reading *reading)
 		if (!freed_for_others(&threads[i]))
 			continue;
 		for (uint32_t kind = 0;
-		     kind < LIVE_KINDS && rows->remote_frees_count + LIVE_OWNERS < room; kind++)
+		     kind < LIVE_MEMORY_KINDS && rows->remote_frees_count + LIVE_OWNERS < room;
+		     kind++)
 			read_remote_frees_of(reading, &threads[i], (uint32_t)i, kind);
 	}
 }

@@ -40,7 +40,7 @@ struct live_thread {
 	/* For its counters: all frees of blocks that other threads allocated, by kind. */
 	struct {
 		uint64_t blocks, bytes;
-	} remote[LIVE_KINDS];
+	} remote[LIVE_MEMORY_KINDS];
 	uint32_t
 		counted_as; /* its own index, or that of an earlier thread whose counters it uses */
 	uint32_t owners;    /* pool: struct live_owners; 0 = none */

@@ -88,7 +88,7 @@ void chunk_remote_frees_get(struct source *in, struct process_rows *rows)
 	for (size_t i = 0; i < rows->remote_frees_count; i++) {
 		const struct remote_frees_row *row = &rows->remote_frees[i];
 
-		if (row->freer >= LIVE_SLOTS_MAX || row->kind >= LIVE_KINDS ||
+		if (row->freer >= LIVE_SLOTS_MAX || row->kind >= LIVE_MEMORY_KINDS ||
 		    (row->owner >= LIVE_SLOTS_MAX && row->owner != UINT32_MAX))
 			cursor_fail(&in->cursor);
 	}

@@ -198,6 +198,25 @@ static uint32_t counters_of_kind(struct slot *slot, const uintptr_t *frame, enum
 		       : sites_counters(slot, walk_stack(slot, frame), origin_of(kind));
 }
 
+/* The same for frees, which are as busy as malloc. */
+NOINLINE uint32_t counters_of_freeing(struct slot *slot, const uintptr_t *frame)
+{
+	const struct origin origin = { LIVE_KIND_FREED, LIVE_ENTRY_FREE };
+
+	if (UNLIKELY(python_is_here()))
+		return counters_with_python(slot, frame, origin);
+	const struct stack_cache_entry *known =
+		stack_cache_find(slot, slot->stack_cache, frame, LIVE_ENTRY_FREE);
+
+	if (known != NULL)
+		return known->counters;
+	uint32_t id = sites_counters(slot, walk_stack(slot, frame), origin);
+
+	if (!modules_is_loader(frame[1]) && id != slot->counters_of_other[LIVE_KIND_FREED])
+		stack_cache_add(slot, frame, id, LIVE_ENTRY_FREE);
+	return id;
+}
+
 NOINLINE uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame)
 {
 	uint64_t decision = mode_decide_map();
@@ -265,7 +284,7 @@ NOINLINE void record_put(struct slot *slot, void *block, uint64_t size, uint32_t
 	if (LIKELY(old.counters == 0))
 		return;
 	health_add(HEALTH_repaired_blocks);
-	record_end(slot, block, &old, 0, false);
+	record_missed_end(slot, block, &old, 0, false);
 }
 
 /* Inserts a sample; ends an older one at the same address whose free we missed. */
@@ -279,7 +298,7 @@ static bool put_sample(struct slot *slot, void *block, const struct block *entry
 	if (UNLIKELY(old.counters != 0)) {
 		health_add(HEALTH_repaired_blocks);
 		probes_free(block);
-		record_end(slot, block, &old, 0, false);
+		record_missed_end(slot, block, &old, 0, false);
 	}
 	return true;
 }

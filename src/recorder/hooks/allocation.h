@@ -34,6 +34,8 @@ static ALWAYS_INLINE uint64_t fragmentation_of(void *block, uint64_t size)
 uint32_t counters_of_walk(struct slot *slot, const uintptr_t *frame, enum live_entry entry);
 /* The same for an anonymous mapping; 0: do not record it. */
 uint32_t counters_of_map(struct slot *slot, const uintptr_t *frame);
+/* The same for blocks that are freed there; without tags. */
+uint32_t counters_of_freeing(struct slot *slot, const uintptr_t *frame);
 /* The same for a pool block; the pool's name becomes a tag below the thread's. */
 uint32_t counters_of_pool(struct slot *slot, const uintptr_t *frame, uint32_t name, bool stack);
 uint32_t counters_of_pool_sample(struct slot *slot, const uintptr_t *frame, uint32_t name);

@@ -9,6 +9,32 @@
 #include "recorder/sampling/probes.h"
 #include "recorder/sampling/sampled_blocks.h"
 
+bool free_stacks_wanted;
+
+void free_stacks_start(bool wanted)
+{
+	free_stacks_wanted = wanted;
+}
+
+/* The counters are those of a site that has the freeing stack, and in place of a tag the site that allocated. What it counts
+ * holds no memory: each block is allocated and freed there at once. */
+NOINLINE void record_free_stack(struct slot *slot, const struct block *block)
+{
+	const struct live_site_counters *owner = memory_counters(block->counters);
+	const uintptr_t *frame = (const uintptr_t *)(thread_state.guard & ~(uintptr_t)GUARD_BITS);
+	uint64_t weight = owner->samples != 0 ? block->weight : 1;
+
+	clock_tick(slot);
+	uint32_t id = sites_counters_of_tag(slot, counters_of_freeing(slot, frame), owner->site);
+	struct live_site_counters *counters = memory_counters(id);
+
+	arch_add(&counters->calls, weight);
+	arch_add(&counters->bytes, block->size_bytes * weight);
+	ARCH_ORDER_STORES(); /* readers that load the frees first find the allocation */
+	arch_add(&counters->frees, weight);
+	arch_add(&counters->freed_bytes, block->size_bytes * weight);
+}
+
 COLD void record_unknown_free(const void *block)
 {
 	if (block == thread_state.deleted)
@@ -90,7 +116,7 @@ NOINLINE void record_put_sample_back(struct slot *slot, void *block, const struc
 	if (sampled_blocks_put(slot, (uintptr_t)block, entry, &none))
 		return;
 	health_add(HEALTH_lost_samples); /* its free would not be found: end it now */
-	record_end(slot, block, entry, fragmentation, false);
+	record_missed_end(slot, block, entry, fragmentation, false);
 }
 
 /* Temporary: freed before the next allocation, which the countdown would have counted. */

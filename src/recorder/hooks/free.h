@@ -98,10 +98,15 @@ static inline uint64_t exact_weight_of(const struct live_site_counters *counters
 			     counters->samples != 0 ? memory_site(counters->site)->interval : 0);
 }
 
-/* Accounts for the end of a block that was found in the map. */
-static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
-				     const struct block *block, uint64_t fragmentation,
-				     bool temporary)
+/* Counts the end of a block for the stack of the hook that ends it: record --free-sites. */
+extern HIDDEN bool free_stacks_wanted;
+void free_stacks_start(bool wanted);
+void record_free_stack(struct slot *slot, const struct block *block);
+
+/* Accounts for the end of a block whose free was not seen. */
+static ALWAYS_INLINE void record_missed_end(struct slot *slot, const void *address,
+					    const struct block *block, uint64_t fragmentation,
+					    bool temporary)
 {
 	struct live_site_counters *counters = memory_counters(block->counters);
 
@@ -119,6 +124,19 @@ static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
 	}
 	account_free(slot, counters, block->size_bytes, fragmentation, block->birth_ms, temporary,
 		     1);
+}
+
+/* Accounts for the end of a block that was found in the map. */
+static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
+				     const struct block *block, uint64_t fragmentation,
+				     bool temporary)
+{
+	if (UNLIKELY(free_stacks_wanted)) {
+		struct block ended = blocks_copy(*block);
+
+		record_free_stack(slot, &ended);
+	}
+	record_missed_end(slot, address, block, fragmentation, temporary);
 }
 
 /* record_end for a block whose memory is about to be released. */

@@ -118,6 +118,7 @@ static void read_environment(void)
 	settings.follow_fork = 1;
 	settings.python_domains = python[0] == 'd';
 	settings.python_tasks = exec_variable(LIVE_ENV_PYTHON_TASKS)[0] == '1';
+	settings.free_sites = exec_variable(LIVE_ENV_FREE_SITES)[0] == '1';
 	settings_keep = exec_variable(LIVE_ENV_KEEP)[0] == '1';
 	settings_unapplied = python[0] == 'm'; /* sets PYTHONMALLOC, before the program starts */
 	for (unsigned i = 0; i < ARRAY_SIZE(of_record); i++)

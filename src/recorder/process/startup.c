@@ -13,6 +13,7 @@
 #include "recorder/sampling/countdown.h"
 #include "recorder/sampling/mode.h"
 #include "recorder/process/exec.h"
+#include "recorder/hooks/free.h"
 #include "recorder/hooks/hook.h"
 #include "recorder/api/labels.h"
 #include "recorder/counters/maps.h"
@@ -86,6 +87,7 @@ static bool init_profile(bool forked)
 	python_visit = NULL;
 	if (settings.python_domains)
 		python_domains_start();
+	free_stacks_start(settings.free_sites != 0);
 	python_tasks_start(settings.python_tasks != 0);
 	otel_start(settings.otel_labels);
 	clock_start();

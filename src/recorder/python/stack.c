@@ -303,7 +303,7 @@ NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, struct ori
 	uint64_t hash = 0;
 
 	/* A block of Python's own pools shows that they are recorded. */
-	if (UNLIKELY(python_visit != NULL) && origin.kind != LIVE_KIND_POOL && state != 0 &&
+	if (UNLIKELY(python_visit != NULL) && origin.kind < LIVE_KIND_POOL && state != 0 &&
 	    how == PYTHON_PLAINLY && (uintptr_t)python_here->attached_state() == state)
 		python_visit(origin.kind == LIVE_KIND_MMAP ? frame[1] : 0);
 	if (UNLIKELY(python_task_label != NULL))

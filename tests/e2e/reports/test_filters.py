@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 
 VIEWS = [
     "summary", "peak", "leaks", "temporary", "lifetimes", "sizes", "reallocs", "threads", "sites", "advice", "memory", "processes",
-    "health", "modules", "functions", "types", "tree", "flame", "tags", "pools", "snapshots", "timeline", "history", "growth",
+    "health", "modules", "functions", "types", "tree", "flame", "tags", "pools", "freed-by", "snapshots", "timeline", "history", "growth",
 ]  # fmt: skip
 FILTERS = {
     "process": ["--process", "child"],
@@ -94,9 +94,9 @@ COSTS = {"total": "total_bytes", "calls": "calls", "peak": "live_bytes", "leaked
 def rich(request, heapgauge, tmp_path_factory):
     folder = tmp_path_factory.mktemp("rich")
     program = compile_c(folder, "rich", PROGRAM, "-pthread", f"-I{pathlib.Path(__file__).parents[3] / 'include'}")
-    argv = [heapgauge, "record", "-q", "--mode", request.param, "-o", folder / "rich.hg", "--", program]
+    argv = [heapgauge, "record", "-q", "--free-sites", "--mode", request.param, "-o", folder / "rich.hg", "--", program]
     if request.param == "sample":
-        argv[5:5] = ["--interval", "1KiB"]
+        argv[6:6] = ["--interval", "1KiB"]
     subprocess.run(argv, check=True, timeout=WAIT_SECONDS)
     return folder / "rich.hg"
 

@@ -17,10 +17,10 @@ EVERY, QUESTION, FRAMES, SITES, GROUPS = "every view", "take a cost", "Frames", 
 COSTS = "live_bytes|live_blocks|total_bytes|calls|temporary_calls|max_bytes|internal_fragmentation_bytes|lifetime_ns|copied_bytes|calls_per_second"
 VIEWS = [
     "summary", "peak", "leaks", "temporary", "lifetimes", "sizes", "reallocs", "threads", "sites", "advice", "memory", "processes", "health",
-    "modules", "functions", "types", "tree", "flame", "tags", "pools", "snapshots", "timeline", "history", "growth",
+    "modules", "functions", "types", "tree", "flame", "tags", "pools", "freed-by", "snapshots", "timeline", "history", "growth",
 ]  # fmt: skip
 COMPARED = ["summary", "sites", "leaks", "functions", "types", "tree", "flame"]
-AXES = ["function", "line", "file", "module", "thread", "size", "type", "process", "label", "tag", "pool", "language", "site"]
+AXES = ["function", "line", "file", "module", "thread", "size", "type", "process", "label", "tag", "pool", "language", "entry", "site"]
 
 # Something of everything: scopes, labels, pools, snapshots, marks, threads that free for others, mappings, growth, reallocs, a child.
 PROGRAM = r"""
@@ -178,7 +178,7 @@ def command(heapgauge, folder):
 @pytest.fixture(scope="module")
 def rich(command, folder):
     compile_c(folder, "rich", PROGRAM, f"-I{ROOT / 'include'}", "-pthread")
-    command("record", "-q", "-o", "exact.hg", "--every", "20ms", "--", "./rich")
+    command("record", "-q", "--free-sites", "-o", "exact.hg", "--every", "20ms", "--", "./rich")
     command("record", "-q", "-o", "sampled.hg", "--mode", "sample", "--interval", "1KiB", "--every", "20ms", "--", "./rich")
     return folder
 
@@ -192,7 +192,7 @@ def test_every_key_of_a_view_is_documented(rich, command, view, file):
 
 def test_there_is_no_other_view():
     listed = re.search(r"analyses\[\] = \{(.*?)\n\};", (ROOT / "src/analysis/analyses.c").read_text(), re.S)[1]
-    assert re.findall(r'^\t\{ "(\w+)"', listed, re.M) == VIEWS
+    assert re.findall(r'^\t\{ "([\w-]+)"', listed, re.M) == VIEWS
 
 
 @pytest.mark.parametrize("axis", AXES)
