@@ -109,6 +109,8 @@ struct thread_state {
 	/* Block that the running operator delete frees, and its entry; counters 0 = accounted for. */
 	void *deleted;
 	struct block deleted_entry;
+	/* Block that libc allocated for the thread inside of another allocator, and frees when the thread ends; NULL = none. */
+	void *of_libc;
 	uintptr_t own_word; /* mode.c */
 	struct live_countdown own_countdown;
 };

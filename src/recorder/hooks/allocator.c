@@ -15,6 +15,7 @@
 #include "recorder/hooks/operators.h"
 
 PROCESS_STATE uintptr_t allocator_start, allocator_bytes;
+PROCESS_STATE uintptr_t allocator_libc_start, allocator_libc_bytes;
 PROCESS_STATE bool allocator_is_libc;
 
 /* True if two small blocks lie closer than a granule: never with glibc; other allocators have 8-byte blocks. */
@@ -128,7 +129,11 @@ void allocator_name(void)
 
 void allocator_look_up(void)
 {
+	const void *libc = lookup_next(LIBC_FUNCTION);
+
 	modules_extent((void *)next.malloc, &allocator_start, &allocator_bytes);
+	if (libc != NULL)
+		modules_extent(libc, &allocator_libc_start, &allocator_libc_bytes);
 }
 
 /* Probes by allocating at most once per program: a forked child may start inside the allocator, which is the same one. */

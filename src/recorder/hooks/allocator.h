@@ -12,6 +12,8 @@
 /* Code range of the object that defines the malloc we forward to: its mappings are not the program's. */
 extern HIDDEN uintptr_t allocator_start, allocator_bytes;
 extern HIDDEN bool allocator_is_libc;
+/* Code range of libc, which may call another malloc inside of that malloc. */
+extern HIDDEN uintptr_t allocator_libc_start, allocator_libc_bytes;
 
 static ALWAYS_INLINE bool is_in_allocator(uintptr_t pc)
 {
@@ -19,7 +21,7 @@ static ALWAYS_INLINE bool is_in_allocator(uintptr_t pc)
 	       pc - linked_in_pages < linked_in_pages_bytes;
 }
 
-/* Sets that range, while `next` is being filled in. */
+/* Sets these ranges, while `next` is being filled in. */
 void allocator_look_up(void);
 
 /* Writes the allocator's name to the profile header and detects how closely it

@@ -43,6 +43,10 @@ COLD void record_unknown_free(const void *block)
 		thread_state.taken = NULL;
 		return;
 	}
+	if (block == thread_state.of_libc) {
+		thread_state.of_libc = NULL;
+		return;
+	}
 	if (__atomic_load_n(&mode_was_changed, __ATOMIC_RELAXED))
 		return; /* some blocks were never recorded */
 	if (start_was_forked)

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "recorder/hooks/allocation.h"
+#include "recorder/hooks/allocator.h"
 #include "recorder/hooks/free.h"
 #include "recorder/lookup.h"
 #include "recorder/sampling/sampled_blocks.h"
@@ -44,6 +45,15 @@ EXPORT void *malloc(size_t size)
 	return countdown_passes(size) ? next.malloc(size) : malloc_recorded(size);
 }
 
+/* An allocator that asks libc to call it when the thread ends, as snmalloc does, is called for that by libc. Such a block
+ * is the allocator's own, as others that it takes inside of a hook; but libc frees it outside. */
+COLD static void remember_block_of_libc(void *block, uintptr_t caller)
+{
+	if (thread_state.guard != 0 && !allocator_is_libc &&
+	    caller - allocator_libc_start < allocator_libc_bytes)
+		thread_state.of_libc = block;
+}
+
 static NOINLINE void *calloc_recorded(size_t count, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME();
@@ -51,8 +61,10 @@ static NOINLINE void *calloc_recorded(size_t count, size_t size)
 
 	if (UNLIKELY(slot == NULL)) {
 		bool taking = hook_has_pending_new();
+		void *block = next_found()->calloc(count, size);
 
-		return hook_pending_new(taking, next_found()->calloc(count, size), count * size);
+		remember_block_of_libc(block, frame[1]);
+		return hook_pending_new(taking, block, count * size);
 	}
 	return allocated(slot, next.calloc(count, size), count * size, frame, LIVE_ENTRY_CALLOC);
 }

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 import recorder
-from compiled import WAIT_SECONDS
+from compiled import WAIT_SECONDS, losses
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "targets" / "own_allocator.c"
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
@@ -113,3 +113,59 @@ def test_an_allocator_that_is_linked_in_statically_gets_every_call(archive, buil
     )
     status, out, _ = runs_as_bare(program, build, record, clean_env)
     assert status == 5 and out.endswith("asprintf\n")
+
+
+# As snmalloc: the first malloc of a thread asks libc to call it when the thread ends, for which libc calls calloc.
+AT_THREAD_EXIT = """
+#define _GNU_SOURCE
+#include <stddef.h>
+#include <string.h>
+static char arena[1 << 20];
+static size_t used;
+static __thread int known;
+extern void *__dso_handle;
+int __cxa_thread_atexit_impl(void (*)(void *), void *, void *);
+static void at_end(void *unused) { known = 0; }
+void *malloc(size_t size)
+{
+	if (!known) {
+		known = 1;
+		__cxa_thread_atexit_impl(at_end, NULL, &__dso_handle);
+	}
+	return arena + __atomic_fetch_add(&used, (size + 31) / 16 * 16, __ATOMIC_RELAXED);
+}
+void *calloc(size_t count, size_t size) { return malloc(count * size); }
+void *realloc(void *block, size_t size)
+{
+	char *moved = malloc(size);
+	for (size_t i = 0; block != NULL && i < size && moved + i < arena + sizeof arena; i++)
+		moved[i] = ((char *)block)[i];
+	return moved;
+}
+void free(void *block) {}
+"""
+THREADS = """
+#include <pthread.h>
+#include <stdlib.h>
+static void *work(void *block) { free(malloc(100)); return NULL; }
+int main(void)
+{
+	pthread_t thread;
+	for (int i = 0; i < 4; i++) {
+		pthread_create(&thread, NULL, work, NULL);
+		pthread_join(thread, NULL);
+	}
+	return 0;
+}
+"""
+
+
+def test_what_libc_allocates_inside_of_the_allocator_is_no_unknown_block_when_it_frees_it(record, report_json, scratch):
+    (scratch / "own.c").write_text(AT_THREAD_EXIT)
+    (scratch / "main.c").write_text(THREADS)
+    own = compile_source(scratch / "libown.so", scratch / "own.c", "-shared", "-fPIC")
+    main = compile_source(scratch / "main", scratch / "main.c", "-pthread", "-Wl,--no-as-needed", own)
+    done = record([main], env={"LD_LIBRARY_PATH": str(scratch)})
+    assert done.returncode == 0, done.stderr
+    [process] = report_json(done.path)["processes"]
+    assert losses(process) == {} and process["frees"] >= 4
