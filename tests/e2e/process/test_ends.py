@@ -3,14 +3,12 @@
 
 import os
 import pathlib
-import platform
-import re
 import signal
 import subprocess
 
 import pytest
 
-from compiled import WAIT_SECONDS, compile_c, is_alive, wait_for
+from compiled import WAIT_SECONDS, compile_c, ended, is_alive, wait_for
 
 # Ends in the way that it is told, after 50 blocks of which 49 are left; "child HOW" does so in a fork's child.
 ENDS = r"""
@@ -81,21 +79,13 @@ def test_the_program_itself(how, end, code, ends, record, report_json):
     expect_whole(process)
 
 
-def kernel_tells_of_strangers():
-    """From Linux 6.15 on the kernel tells how a process ended that is not our child."""
-    return tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) >= (6, 15)
-
-
 @pytest.mark.parametrize("how, end, code", HOW, ids=[row[0] for row in HOW])
 def test_a_child_of_the_program(how, end, code, ends, record, report_json):
     run = record([ends, "child", how])
     assert run.returncode == 0, run.stderr
     process = report_json(run.path)["processes"][1]
     expect_whole(process)
-    if not kernel_tells_of_strangers() and process["end"] == "unknown":
-        assert process["exit_code"] is None, "what is not known is not 0"
-    else:
-        assert (process["end"], process["exit_code"]) == (end, code)
+    assert ended(process, end, code)
 
 
 def test_what_an_exec_leaves_for_an_unrecordable_program_ends_there(record, report_json, scratch):

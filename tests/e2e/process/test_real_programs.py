@@ -15,7 +15,7 @@ import subprocess
 
 import pytest
 
-from compiled import WAIT_SECONDS, compile_c, losses, wait_for
+from compiled import WAIT_SECONDS, compile_c, ended, losses, wait_for
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 GIT_ENV = {
@@ -226,7 +226,7 @@ def test_server_that_forks_for_each_client_and_never_execs_answers_the_same(heap
     expected = sorted([0] + [3 * i + i * 13 % 900 + 1 for i in range(1, clients)])
     assert sorted([0] * (clients - len(children)) + [p["calls"] for p in children]) == expected
     assert {p["ppid"] for p in children} == {first["pid"]}
-    assert all(p["not_freed_blocks"] == 0 and p["end"] == "exit" and p["exit_code"] == 0 for p in children)
+    assert all(p["not_freed_blocks"] == 0 and ended(p, "exit", 0) for p in children)
 
 
 @pytest.fixture(scope="session")
