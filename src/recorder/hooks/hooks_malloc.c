@@ -13,6 +13,9 @@
 #include "recorder/sampling/sampled_blocks.h"
 
 void cfree(void *block);
+/* Their real names must not be called in the recorder. */
+EXPORT char *hook_duplicate(const char *text) __asm__("strdup");
+EXPORT char *hook_duplicate_most(const char *text, size_t most) __asm__("strndup");
 
 /* Leaves the result of the inner allocation of operator new to the operator. On
  * failure the operator may throw and never return, so its guard ends. */
@@ -314,4 +317,15 @@ EXPORT void *pvalloc(size_t size)
 EXPORT size_t malloc_usable_size(void *block)
 {
 	return next_found()->malloc_usable_size(block);
+}
+
+/* These call malloc by its name, and so are seen there. */
+EXPORT char *hook_duplicate(const char *text)
+{
+	return next_found()->duplicate(text);
+}
+
+EXPORT char *hook_duplicate_most(const char *text, size_t most)
+{
+	return next_found()->duplicate_most(text, most);
 }

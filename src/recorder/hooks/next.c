@@ -66,6 +66,8 @@ static const struct wanted {
 	{ "malloc_usable_size", offsetof(struct next, malloc_usable_size) },
 	{ "free_sized", offsetof(struct next, free_sized) },
 	{ "free_aligned_sized", offsetof(struct next, free_aligned_sized) },
+	{ "strdup", offsetof(struct next, duplicate) },
+	{ "strndup", offsetof(struct next, duplicate_most) },
 	{ "mmap", offsetof(struct next, mmap) },
 	{ "munmap", offsetof(struct next, munmap) },
 	{ "mremap", offsetof(struct next, mremap) },
@@ -89,6 +91,24 @@ static const struct wanted {
 	{ "prlimit", offsetof(struct next, prlimit) },
 };
 
+/* An allocator may define these, as mimalloc 3 does, and then they take a block without calling malloc by its name. libc's call it. */
+static void avoid_copies_of_allocator(struct next *found)
+{
+	struct lookup_search search = lookup_behind_us();
+	bool dup = modules_same((void *)found->malloc, (void *)found->duplicate);
+	bool ndup = modules_same((void *)found->malloc, (void *)found->duplicate_most);
+
+	while ((dup || ndup) && lookup_next_object(&search)) {
+		if (lookup_here(&search, LIBC_FUNCTION) == NULL)
+			continue;
+		if (dup)
+			*(void **)&found->duplicate = lookup_here(&search, "strdup");
+		if (ndup)
+			*(void **)&found->duplicate_most = lookup_here(&search, "strndup");
+		return;
+	}
+}
+
 static void look_up(struct next *found)
 {
 	struct lookup_search search = lookup_behind_us();
@@ -102,11 +122,12 @@ static void look_up(struct next *found)
 		}
 	}
 	found->usable = found->malloc_usable_size;
+	avoid_copies_of_allocator(found);
 	find_previous(found);
 	check_usable(found);
 }
 
-/* Unexports those of our names that nobody else defines. */
+/* Unexports those of our names that nobody else defines, and those that without us lead where ours do. */
 static void unexport_others(void)
 {
 	/* Missing in some version of musl; forwarded to under another name. glibc's cfree is there, but not found. */
@@ -125,6 +146,10 @@ static void unexport_others(void)
 		if (lookup_next(of_glibc[i]) == NULL)
 			unexport(of_glibc[i]);
 	}
+	if ((void *)next.duplicate == lookup_next("strdup"))
+		unexport("strdup");
+	if ((void *)next.duplicate_most == lookup_next("strndup"))
+		unexport("strndup");
 	operators_unexport();
 	unexport_end();
 }

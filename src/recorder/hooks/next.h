@@ -36,6 +36,8 @@ struct next {
 	size_t (*malloc_usable_size)(void *);
 	void (*free_sized)(void *, size_t);		    /* NULL before C23 */
 	void (*free_aligned_sized)(void *, size_t, size_t); /* NULL before C23 */
+	char *(*duplicate)(const char *);	       /* strdup, but never the allocator's own */
+	char *(*duplicate_most)(const char *, size_t); /* strndup */
 	void *(*mmap)(void *, size_t, int, int, int, off_t);
 	int (*munmap)(void *, size_t);
 	void *(*mremap)(void *, size_t, size_t, int, ...);

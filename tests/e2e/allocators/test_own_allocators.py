@@ -144,6 +144,19 @@ void *realloc(void *block, size_t size)
 }
 void free(void *block) {}
 """
+# As mimalloc 3: these do not call malloc by its name.
+COPIES = """
+static char *copy(const char *text, size_t size)
+{
+	char *block = arena + __atomic_fetch_add(&used, (size + 32) / 16 * 16, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < size; i++)
+		block[i] = text[i];
+	block[size] = 0;
+	return block;
+}
+char *strdup(const char *text) { return copy(text, strlen(text)); }
+char *strndup(const char *text, size_t most) { return copy(text, strnlen(text, most)); }
+"""
 THREADS = """
 #include <pthread.h>
 #include <stdlib.h>
@@ -169,3 +182,36 @@ def test_what_libc_allocates_inside_of_the_allocator_is_no_unknown_block_when_it
     assert done.returncode == 0, done.stderr
     [process] = report_json(done.path)["processes"]
     assert losses(process) == {} and process["frees"] >= 4
+
+
+DUPLICATES = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <stdio.h>
+int main(void)
+{
+	for (int i = 0; i < 100; i++) {
+		char *a = strdup("twelve chars"), *b = strndup("twelve chars", 6);
+		if (i == 7) printf("%s %s\\n", a, b);
+		free(a);
+		if (i % 2) free(b);
+	}
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("bound", ["lazily", "at once"])
+@pytest.mark.parametrize("copies", ["the allocator's", "libc's"])
+def test_strdup_is_recorded_whoever_defines_it(copies, bound, record, report_json, scratch):
+    (scratch / "own.c").write_text(AT_THREAD_EXIT + (COPIES if copies == "the allocator's" else ""))
+    (scratch / "main.c").write_text(DUPLICATES)
+    own = compile_source(scratch / "libown.so", scratch / "own.c", "-shared", "-fPIC")
+    link = "-Wl,-z,now" if bound == "at once" else "-Wl,-z,lazy"
+    main = compile_source(scratch / "main", scratch / "main.c", "-g", link, "-Wl,--no-as-needed", own)
+    done = record([main], env={"LD_LIBRARY_PATH": str(scratch)})
+    assert done.returncode == 0 and done.stdout == "twelve chars twelve\n", done.stderr
+    assert losses(report_json(done.path)["processes"][0]) == {}
+    sites = [s for s in report_json(done.path, "sites")["sites"] if s["calls"] == 100]
+    assert sorted((s["total_bytes"], s["frees"], s["stack"][1]["function"]) for s in sites) == [(700, 50, "main"), (1300, 100, "main")]
