@@ -364,6 +364,8 @@ def test_in_a_container(heapgauge, build, scratch, clean_env, attach, report_jso
             assert process["pid"] == pid and least <= process["calls"] <= 2000
         text = subprocess.run([heapgauge, "report", "--pid", str(pid), "--view", "sites"], env=clean_env, capture_output=True, text=True)
         assert "keep" in text.stdout and "keeper.c" in text.stdout, "names from the container's own files"
+        if not (build / "web" / "node_modules").is_dir():
+            pytest.skip("all of it passed but the page, which this build does not have (-DHEAPGAUGE_WEB=OFF)")
         server = Server(heapgauge, "--pid", pid, "--no-open", env=clean_env, cwd=scratch)
         try:
             page = server.result(("view", "functions"), ("by", "function"), ("cost", "live")).json()

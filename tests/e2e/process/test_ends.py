@@ -90,7 +90,7 @@ def test_a_child_of_the_program(how, end, code, ends, record, report_json):
 
 def test_what_an_exec_leaves_for_an_unrecordable_program_ends_there(record, report_json, scratch):
     """The new program is static: it never says hello, and is not taken for the old one."""
-    static = compile_c(scratch, "static", "int main(void) { usleep(700000); return 5; }\n", "-static")
+    static = compile_c(scratch, "static", "#include <unistd.h>\nint main(void) { usleep(700000); return 5; }\n", "-static")
     program = compile_c(
         scratch, "becomes", '#include <stdlib.h>\n#include <unistd.h>\nint main(int c, char **v) {\n'
         "void *volatile p = malloc(123); (void)p; usleep(200000); execl(v[1], v[1], NULL); return 99; }\n",

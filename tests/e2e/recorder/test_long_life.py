@@ -61,9 +61,10 @@ __attribute__((noinline)) static void keep_first(void) { for (int i = 0; i < 50;
 __attribute__((noinline)) static void keep_later(void) { for (int i = 0; i < 50; i++) later[i] = malloc(300); __asm__(""); }
 __attribute__((noinline)) static void live_briefly(void)
 {
+	static volatile size_t sizes[] = { 5000, 100 }; /* one call: compilers make two of a condition */
 	for (int round = 0; round < 5; round++) {
 		tick();
-		for (int i = 0; i < 100; i++) brief[i] = malloc(i % 2 ? 100 : 5000);
+		for (int i = 0; i < 100; i++) brief[i] = malloc(sizes[i % 2]);
 		usleep(100000);
 		tick();
 		for (int i = 0; i < 100; i++) free(brief[i]);
