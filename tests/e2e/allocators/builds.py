@@ -231,6 +231,10 @@ fn main() {
 }
 """
 
+# Upstream's, which brings a jemalloc 5.2.1; Debian's package has that of the system.
+REDIS = "http://deb.debian.org/debian/pool/main/r/redis/redis_7.0.15.orig.tar.gz"
+REDIS_SHA256 = "4b1dc4ee6d622a09fff9c6777191209750fb5e5a725ef78ea012d6eef4c22982"
+
 # name: (crate, its version, its GlobalAlloc, the feature that gives its functions the names of libc's, the archive in its output)
 JEMALLOC = ("tikv_jemallocator::Jemalloc", '"unprefixed_malloc_on_supported_platforms"', "lib/libjemalloc_pic.a")
 CRATES = {
@@ -296,6 +300,17 @@ class Builds:
 
         return self.make("services", files, build)
 
+    def redis(self):
+        """The folder of redis-server and redis-benchmark, with the jemalloc that their sources bring."""
+
+        def build(path):
+            run("curl", "-sSfLo", path / "redis.tar.gz", REDIS)
+            assert hashlib.sha256((path / "redis.tar.gz").read_bytes()).hexdigest() == REDIS_SHA256
+            run("tar", "-xzf", path / "redis.tar.gz", "--strip-components=1", cwd=path)
+            run("make", "-s", "-j2", "MALLOC=jemalloc", "redis-server", "redis-benchmark", cwd=path / "src", capture_output=True)
+
+        return self.make("redis", REDIS_SHA256, build) / "src"
+
     def snmalloc(self, prefixed):
         """The crate has functions for Rust only; those for C are in the sources that it brings."""
         program, _ = self.crate("snmalloc", prefixed=True)
@@ -320,9 +335,9 @@ class Builds:
         return self.snmalloc(prefixed) if allocator == "snmalloc" else self.crate(allocator, prefixed)[1]
 
     def shared(self, allocator):
-        packaged = {"gperftools": "libtcmalloc_minimal.so.4", "jemalloc-5.3.0": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2"}
+        packaged = {"gperftools": "libtcmalloc_minimal.so.4", "jemalloc-5.3.0": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.?"}
         if allocator in packaged:
-            return LIBRARIES / packaged[allocator]
+            return sorted(LIBRARIES.glob(packaged[allocator]))[0]
         name, archive = f"lib{allocator}.so", self.archive(allocator, prefixed=False)
 
         def build(path):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers with a jemalloc inside, under load: two HTTP servers in Rust, bare, exact
+"""Servers with a jemalloc inside, under load: two HTTP servers in Rust and Redis, bare, exact
 and sampled in turn. Every request is answered, and what is recorded is plausible. With -s: CPU time and throughput beside bare.
 
-HEAPGAUGE_LONG=1, since cargo compiles the servers; HEAPGAUGE_ROUNDS=9 measures more often."""
+HEAPGAUGE_LONG=1, since the servers are compiled; HEAPGAUGE_ROUNDS=9 measures more often."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ import time
 import pytest
 
 from builds import Builds
-from compiled import losses, wait_for
+from compiled import WAIT_SECONDS, losses, wait_for
 from test_allocators import free_port
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
@@ -50,7 +50,7 @@ def answers(port):
 
 def ask(port, wrong):
     """Sends requests in batches, so that neither side waits for the other's acknowledgement; each answer must be the right one."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS) as connection:
         file = connection.makefile("rb")
         for i in range(REQUESTS):
             if i % BATCH == 0:
@@ -86,23 +86,71 @@ def run(argv, program, env):
     return cpu, CONNECTIONS * REQUESTS / took
 
 
-@pytest.mark.skipif(not LONG, reason="compiles the servers: HEAPGAUGE_LONG=1")
-@pytest.mark.parametrize("name", ["axum", "tiny_http"])
-def test_a_server_answers_every_request_and_its_allocations_are_recorded(name, build, heapgauge, clean_env, scratch, report_json):
-    program = Builds(build / "allocators").services() / name
+REDIS_LOAD = ["-t", "set,get,lpush", "-n", "200000", "-P", "16", "-r", "100000", "-d", "100", "--csv"]
+
+
+def run_redis(argv, program, env):
+    """(CPU seconds of the server, requests per second)"""
+    port = free_port()
+    process = subprocess.Popen(
+        [*argv, program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
+        env=env, cwd=program.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        wait_for(lambda: answers(port), "the server")
+        server, began = server_of(process, program), time.monotonic()
+        done = subprocess.run([program.parent / "redis-benchmark", "-p", str(port), *REDIS_LOAD], capture_output=True, text=True, timeout=WAIT_SECONDS, check=True)
+        took, cpu = time.monotonic() - began, cpu_seconds(server)
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(b"INFO commandstats\r\n")
+            file = connection.makefile("rb")
+            counted = file.read(int(file.readline()[1:])).decode()
+            connection.sendall(b"SHUTDOWN NOSAVE\r\n")
+            file.read()
+        output, _ = process.communicate(timeout=WAIT_SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and "bye bye" in output, output
+    assert [f"cmdstat_{name}:calls=200000," in counted for name in ("set", "get", "lpush")] == [True] * 3, done.stdout + counted
+    return cpu, 600_000 / took
+
+
+def compare(name, start, heapgauge, scratch, check):
+    """Runs the server ROUNDS times in each mode, in turn, checks each recording and prints the best of each mode beside the best bare one."""
     seen = {mode: [] for mode in MODES}
     for i in range(ROUNDS):
         for mode, options in MODES.items():
             path = scratch / f"{mode}{i}.hg"
-            argv = [heapgauge, "record", "-q", "-o", path, *options, "--"] if options is not None else []
-            seen[mode].append(run(argv, program, clean_env))
-            if options is None:
-                continue
-            [process] = report_json(path)["processes"]
-            assert losses(process) == {} and process["allocator"] == "glibc, jemalloc 5.3.1 (hooks)"
-            # A string for each line, the list of them, and the answer.
-            least = CONNECTIONS * REQUESTS * (LINES + 2)
-            assert least <= process["calls"] < 1.5 * least, mode
+            seen[mode].append(start([heapgauge, "record", "-q", "-o", path, *options, "--"] if options is not None else []))
+            if options is not None:
+                check(path, mode)
     cpu, rate = ({mode: pick(values) for mode, values in seen.items()} for pick in (lambda v: min(c for c, _ in v), lambda v: max(r for _, r in v)))
     for mode in ("exact", "sampled"):
         print(f"\n{name} {mode}: CPU {cpu[mode] / cpu['bare']:.2f}, requests {rate[mode] / rate['bare']:.2f} of bare ({cpu['bare']:.2f} s, {rate['bare']:.0f}/s)")
+
+
+@pytest.mark.skipif(not LONG, reason="compiles the servers: HEAPGAUGE_LONG=1")
+@pytest.mark.parametrize("name", ["axum", "tiny_http"])
+def test_a_server_answers_every_request_and_its_allocations_are_recorded(name, build, heapgauge, clean_env, scratch, report_json):
+    program = Builds(build / "allocators").services() / name
+
+    def check(path, mode):
+        [process] = report_json(path)["processes"]
+        assert losses(process) == {} and process["allocator"] == "glibc, jemalloc 5.3.1 (hooks)"
+        # A string for each line, the list of them, and the answer.
+        least = CONNECTIONS * REQUESTS * (LINES + 2)
+        assert least <= process["calls"] < 1.5 * least, mode
+
+    compare(name, lambda argv: run(argv, program, clean_env), heapgauge, scratch, check)
+
+
+@pytest.mark.skipif(not LONG, reason="compiles Redis: HEAPGAUGE_LONG=1")
+def test_redis_executes_every_command_and_its_allocations_are_recorded(build, heapgauge, clean_env, scratch, report_json):
+    program = Builds(build / "allocators").redis() / "redis-server"
+
+    def check(path, mode):
+        [process] = report_json(path)["processes"]
+        assert losses(process) == {} and process["allocator"] == "glibc, jemalloc 5.2.1 (hooks)"
+        assert process["calls"] > 400_000, mode  # a value for each SET and LPUSH
+
+    compare("redis", lambda argv: run_redis(argv, program, clean_env), heapgauge, scratch, check)
