@@ -298,7 +298,7 @@ static void put_profile(struct writer *w, const struct profile_process *process,
 	protobuf_number(&w->message, PROFILE_DURATION_NANO, process->duration_ns);
 	put_value_type(w, PROFILE_PERIOD_TYPE, "space", "bytes");
 	protobuf_number(&w->message, PROFILE_PERIOD, MAX(process->interval, UINT64_C(1)));
-	if (cost_rows[type->cost].of_moment)
+	if (cost_rows[type->cost].time == COST_OF_MOMENT)
 		put_attribute(w, &w->message, PROFILE_ATTRIBUTE_INDICES, "heapgauge.moment",
 			      live_moment(w->in->selection));
 	protobuf_end(&w->message, profile);

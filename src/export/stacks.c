@@ -144,7 +144,7 @@ void flush_buffer(struct buffer *b, FILE *out, size_t least)
 
 const char *live_moment(const struct selection *s)
 {
-	return cost_rows[s->cost].of_moment ? s->moment : "at the end";
+	return cost_rows[s->cost].time == COST_OF_MOMENT || s->window ? s->moment : "at the end";
 }
 
 const char *cost_unit_word(enum cost_id cost)

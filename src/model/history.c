@@ -10,7 +10,10 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "format/recording/rows.h"
+#include "model/estimates.h"
 #include "model/same_sites.h"
+#include "model/site_sums.h"
+#include "util/cleanup.h"
 
 size_t profile_sample_count(const struct profile_process *p)
 {
@@ -48,8 +51,10 @@ struct profile_snapshot profile_snapshot(const struct profile_process *p, size_t
 	size_t changes = p->same ? p->same->changes_at[index + 1] - p->same->changes_at[index]
 				 : row->sites_count;
 
-	return (struct profile_snapshot){ row->at_ns, row->live_bytes, row->live_blocks,
-					  row->rss_bytes, changes };
+	return (struct profile_snapshot){
+		row->at_ns,	row->live_bytes, row->live_blocks,
+		row->rss_bytes, changes,	 row->counted && p->rows->snapshot_counts
+	};
 }
 
 size_t profile_site_ids(const struct profile_process *p)
@@ -83,6 +88,69 @@ struct site_live *profile_live_at(const struct profile_process *p, size_t snapsh
 		}
 	}
 	return live;
+}
+
+struct site_counts site_counts_of(const struct site_numbers *n)
+{
+	return (struct site_counts){
+		.calls = n->calls,
+		.bytes = n->bytes,
+		.frees = n->frees,
+		.freed_bytes = n->freed_bytes,
+		.temporary_calls = n->temporary_calls,
+		.fragmentation_bytes = n->fragmentation_bytes,
+		.calls_variance = estimate_variance(n, VARIANCE_CALLS, n->calls),
+		.bytes_variance = estimate_variance(n, VARIANCE_BYTES, n->bytes),
+		.frees_variance = estimate_variance(n, VARIANCE_FREES, n->frees),
+		.freed_bytes_variance = estimate_variance(n, VARIANCE_FREED_BYTES, n->freed_bytes),
+	};
+}
+
+/* Numbers are untrusted: they are never more than at the end, and frees never more than calls. */
+static void add_counts(struct site_counts *sum, const struct snapshot_site *live,
+		       const struct snapshot_counts *at, const struct site_numbers *part)
+{
+	uint64_t calls = MIN(at->calls, part->calls), bytes = MIN(at->bytes, part->bytes);
+	uint64_t frees = saturating_sub(calls, (uint64_t)MAX(live->blocks, (int64_t)0));
+	uint64_t freed_bytes = saturating_sub(bytes, (uint64_t)MAX(live->bytes, (int64_t)0));
+
+	sum->calls = saturating_add(sum->calls, calls);
+	sum->bytes = saturating_add(sum->bytes, bytes);
+	sum->frees = saturating_add(sum->frees, frees);
+	sum->freed_bytes = saturating_add(sum->freed_bytes, freed_bytes);
+	sum->temporary_calls =
+		saturating_add(sum->temporary_calls, MIN(at->temporary, part->temporary_calls));
+	sum->fragmentation_bytes = saturating_add(
+		sum->fragmentation_bytes, MIN(at->fragmentation, part->fragmentation_bytes));
+	sum->calls_variance += estimate_variance(part, VARIANCE_CALLS, calls);
+	sum->bytes_variance += estimate_variance(part, VARIANCE_BYTES, bytes);
+	sum->frees_variance += estimate_variance(part, VARIANCE_FREES, frees);
+	sum->freed_bytes_variance += estimate_variance(part, VARIANCE_FREED_BYTES, freed_bytes);
+}
+
+struct site_counts *profile_counts_at(const struct profile_process *p, size_t snapshot,
+				      struct arena *arena)
+{
+	AUTO(arena_release) struct arena scratch = ARENA_INIT;
+	const struct process_rows *rows = p->rows;
+	struct site_counts *all = ARENA_ARRAY(arena, struct site_counts, rows->site_count + 1);
+	uint32_t *last = ARENA_ARRAY(&scratch, uint32_t, rows->site_count + 1);
+	const struct site_numbers **parts;
+
+	ASSERT(rows->snapshot_counts);
+	if (!all || !last || site_parts(p, &scratch, &parts) < 0)
+		return NULL;
+	for (size_t i = 0; i <= snapshot; i++)
+		for (uint32_t j = 0; j < rows->snapshots[i].sites_count; j++) {
+			uint32_t at = rows->snapshots[i].sites_at + j;
+
+			last[rows->snapshot_sites[at].site] = at + 1;
+		}
+	for (uint32_t i = 1; i < rows->site_count; i++)
+		if (last[i] && parts[i])
+			add_counts(&all[same_site(p, i)], &rows->snapshot_sites[last[i] - 1],
+				   &rows->snapshot_counts[last[i] - 1], parts[i]);
+	return all;
 }
 
 size_t profile_moment_count(const struct profile_process *p)

@@ -26,6 +26,7 @@ struct profile_snapshot {
 	uint64_t at_ns;
 	uint64_t live_bytes, live_blocks, rss_bytes;
 	size_t change_count;
+	bool counted; /* profile_counts_at is known */
 };
 size_t profile_snapshot_count(const struct profile_process *process);
 struct profile_snapshot profile_snapshot(const struct profile_process *process, size_t index);
@@ -38,7 +39,7 @@ struct site_live {
 /* The largest site id of the process + 1: the size of a table by site id. */
 size_t profile_site_ids(const struct profile_process *process);
 
-/* A site whose live numbers differ from the previous snapshot. Pre: change < change_count. */
+/* A site some of whose numbers differ from the previous snapshot. Pre: change < change_count. */
 struct profile_change {
 	site_id site;
 	struct site_live live; /* at this snapshot */
@@ -49,6 +50,18 @@ struct profile_change profile_change(const struct profile_process *process, size
 /* The live numbers of each site at the snapshot, by site id; in the arena. NULL if out of memory. */
 struct site_live *profile_live_at(const struct profile_process *process, size_t snapshot,
 				  struct arena *arena);
+
+/* What each site had counted by then, since the start, by site id, with the variances of estimates; in the arena. NULL if out of
+ * memory. Pre: the snapshot is counted. */
+struct site_counts {
+	uint64_t calls, bytes, frees, freed_bytes;
+	uint64_t temporary_calls, fragmentation_bytes;
+	double calls_variance, bytes_variance, frees_variance, freed_bytes_variance;
+};
+struct site_counts *profile_counts_at(const struct profile_process *process, size_t snapshot,
+				      struct arena *arena);
+/* The same at the end, of any part of a site. */
+struct site_counts site_counts_of(const struct site_numbers *numbers);
 
 /* A named moment; ordered by time. */
 struct profile_moment {

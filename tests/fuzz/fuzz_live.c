@@ -57,19 +57,18 @@ static void read_all(struct live_header *head)
 {
 	struct process_rows rows = { 0 };
 	struct live_totals totals;
-	struct snapshot_site *sites;
-	size_t count;
+	struct live_sites sites;
 
 	(void)live_read_totals(head, TOTAL, &totals);
-	if (live_read_site_live(head, TOTAL, &sites, &count) == 0)
-		free(sites);
+	if (live_read_sites(head, TOTAL, &sites) == 0)
+		live_sites_release(&sites);
 	struct live_mark_read mark;
 
 	for (size_t i = 0; i < 100 && live_mark_get(head, TOTAL, i, &mark); i++) {
 		CHECK(strlen(mark.name) <= LIVE_TAG_TEXT_MAX);
-		if (mark.saved && live_read_site_saved(head, TOTAL, &mark, &sites, &count) == 0) {
-			(void)live_sum_heap(head, TOTAL, sites, count);
-			free(sites);
+		if (mark.saved && live_read_saved_sites(head, TOTAL, &mark, &sites) == 0) {
+			(void)live_sum_heap(head, TOTAL, &sites);
+			live_sites_release(&sites);
 		}
 	}
 	if (live_read_rows(head, TOTAL, LIVE_MODE_EXACT, &rows, NULL) == 0) {

@@ -21,16 +21,18 @@
 static void add_snapshot(struct snapshots *snapshots, uint64_t at_ns, size_t sites)
 {
 	struct snapshot_site *now = zeroed(sites, sizeof *now);
+	struct snapshot_counts *counts = zeroed(sites, sizeof *counts);
 	struct snapshot_row row = { .at_ns = at_ns };
 
 	for (size_t i = 1; i < sites; i++) {
 		now[i] = (struct snapshot_site){ .site = (uint32_t)i,
 						 .bytes = (int64_t)(next_random() % 100000),
 						 .blocks = (int64_t)(next_random() % 100) };
+		counts[i] = (struct snapshot_counts){ .calls = at_ns / 1000, .bytes = at_ns / 10 };
 		row.live_bytes += (uint64_t)now[i].bytes;
 		row.live_blocks += (uint64_t)now[i].blocks;
 	}
-	snapshots_add(snapshots, &row, now, sites);
+	snapshots_add(snapshots, &row, &(struct live_sites){ now, counts, sites });
 }
 
 static struct series_row point_at(uint64_t at_ns)
@@ -88,10 +90,7 @@ static void live_through(uint64_t end_ns, size_t sites, struct process_rows *ret
 	}
 	ret->series = series.points.at;
 	ret->series_count = series.points.count;
-	ret->snapshots = snapshots.rows.at;
-	ret->snapshot_count = snapshots.rows.count;
-	ret->snapshot_sites = snapshots.sites.at;
-	ret->snapshot_site_count = snapshots.sites.count;
+	snapshots_give(&snapshots, ret);
 	ret->memory = memories.rows.at;
 	ret->memory_count = memories.rows.count;
 }

@@ -60,7 +60,10 @@ static void wild_course(struct process_rows *rows, uint64_t *random)
 		WILD(rows->series[i].calls);
 		WILD(rows->series[i].rss_bytes);
 	}
+	rows->snapshot_counts = calloc(rows->snapshot_site_count, sizeof *rows->snapshot_counts);
+	assert_non_null(rows->snapshot_counts);
 	for (size_t i = 0; i < rows->snapshot_count; i++) {
+		rows->snapshots[i].counted = 1;
 		if (unit_random(random) % 4 == 0)
 			WILD(rows->snapshots[i].at_ns);
 		WILD(rows->snapshots[i].live_bytes);
@@ -68,6 +71,10 @@ static void wild_course(struct process_rows *rows, uint64_t *random)
 	for (size_t i = 0; i < rows->snapshot_site_count; i++) {
 		WILD(rows->snapshot_sites[i].bytes);
 		WILD(rows->snapshot_sites[i].blocks);
+		WILD(rows->snapshot_counts[i].calls);
+		WILD(rows->snapshot_counts[i].bytes);
+		WILD(rows->snapshot_counts[i].temporary);
+		WILD(rows->snapshot_counts[i].fragmentation);
 	}
 	for (size_t i = 0; i < rows->memory_count; i++) {
 		WILD(rows->memory[i].at_ns);
@@ -141,10 +148,38 @@ static void every_view_survives_any_numbers(void **state)
 	}
 }
 
+static void windows_survive_any_numbers(void **state)
+{
+	static const enum cost_id costs[] = { COST_LIVE,      COST_TOTAL, COST_CALLS,
+					      COST_TEMPORARY, COST_WASTE, COST_RATE };
+	const struct render_options options = { .columns = 80, .stack_frames = 3, .utf8 = true };
+	uint64_t random = 88172645463325252u;
+
+	(void)state;
+	for (size_t round = 0; round < ROUNDS; round++)
+		for (size_t i = 0; i < ARRAY_SIZE(costs); i++) {
+			struct recording r = wild_recording(&random);
+			struct query query = { .limit = SIZE_MAX,
+					       .has_cost = true,
+					       .cost = costs[i],
+					       .at = { .kind = MOMENT_END },
+					       .minus = { .kind = MOMENT_SNAP, .number = 1 } };
+
+			/* No moment of a process is before its first snapshot. */
+			for (size_t j = 0; j < r.process_count; j++) {
+				if (r.processes[j].snapshot_count > 0)
+					r.processes[j].snapshots[0].at_ns = 0;
+				r.processes[j].process.started_offset_ns = 0;
+			}
+			free(render_query(r, round % 2 ? "sites" : "tree", "json", options, query));
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_view_survives_any_numbers),
+		cmocka_unit_test(windows_survive_any_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

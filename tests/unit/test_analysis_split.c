@@ -37,7 +37,7 @@ static void ask(struct fixture *f, enum cost_id cost, enum moment_kind at, const
 {
 	struct query query = { .has_cost = true, .cost = cost, .kinds = f->kinds };
 
-	query.at.kind = cost_rows[cost].of_moment ? at : MOMENT_DEFAULT;
+	query.at.kind = cost_rows[cost].time == COST_OF_MOMENT ? at : MOMENT_DEFAULT;
 	query.filters.thread = thread;
 	assert_int_equal(selection_make(&f->selection, f->profile, f->locations, &query,
 					(struct view_defaults){ 0 }, &f->error),
@@ -104,8 +104,9 @@ static void threads_have_their_own_blocks_for_every_cost(void **state)
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		begin(&f, seed);
 		for (enum cost_id cost = 0; cost < COST_COUNT; cost++) {
-			enum moment_kind at =
-				seed % 2 && cost_rows[cost].of_moment ? MOMENT_PEAK : MOMENT_END;
+			enum moment_kind at = seed % 2 && cost_rows[cost].time == COST_OF_MOMENT
+						      ? MOMENT_PEAK
+						      : MOMENT_END;
 			bool hidden = at == MOMENT_PEAK || cost == COST_LIFETIME;
 			struct measures sum = { 0 };
 			struct split_group *groups;

@@ -280,7 +280,8 @@ static void a_name_means_its_snapshot_and_not_its_time(void **state)
 					{ .kind = MOMENT_SNAP, .number = 6 } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
-		struct resolved_moment *found = moments_resolve(profile, asked[i], &arena, &error);
+		struct resolved_moment *found =
+			moments_resolve(profile, asked[i], false, &arena, &error);
 
 		assert_non_null(found);
 		assert_int_equal(found->kind, RESOLVED_SNAPSHOT);

@@ -79,7 +79,7 @@ static void thin(unsigned named)
 						      : (int64_t)(unit_random(&seed) % 100);
 			now[j] = (struct snapshot_site){ .site = j, .bytes = truth[i][j] };
 		}
-		snapshots_add(&snapshots, &row, now, SITES);
+		snapshots_add(&snapshots, &row, &(struct live_sites){ now, NULL, SITES });
 		assert_true(snapshots.rows.count - asked < SNAPSHOTS_MAX);
 		assert_int_equal(snapshots.rows.at[snapshots.rows.count - 1].at_ns, i);
 	}
@@ -122,13 +122,44 @@ static void a_snapshot_holds_only_what_changed(void **state)
 		for (unsigned j = 0; j < 10; j++)
 			now[j] = (struct snapshot_site){ .site = j,
 							 .bytes = j == 4 ? (int64_t)i : j == 7 };
-		snapshots_add(&snapshots, &row, now, 10);
+		snapshots_add(&snapshots, &row, &(struct live_sites){ now, NULL, 10 });
 	}
 	assert_int_equal(snapshots.rows.at[0].sites_count, 1); /* site 4 was still 0 */
 	assert_int_equal(snapshots.sites.at[0].site, 7);
 	assert_int_equal(snapshots.rows.at[1].sites_count, 1);
 	assert_int_equal(snapshots.sites.at[1].site, 4);
 	assert_int_equal(snapshots.rows.at[2].sites_count, 1);
+	snapshots_release(&snapshots);
+}
+
+static void a_site_whose_live_bytes_are_the_same_may_have_allocated(void **state)
+{
+	struct snapshots snapshots;
+
+	(void)state;
+	snapshots_init(&snapshots);
+	for (unsigned i = 0; i < 4; i++) {
+		struct live_sites now = { calloc(3, sizeof *now.live), NULL, 3 };
+		struct snapshot_row row = { .at_ns = i };
+
+		assert_non_null(now.live);
+		now.live[1] = (struct snapshot_site){ .site = 1, .bytes = 10, .blocks = 1 };
+		now.live[2].site = 2;
+		if (i != 2) {
+			now.counts = calloc(3, sizeof *now.counts);
+			assert_non_null(now.counts);
+			now.counts[1] = (struct snapshot_counts){ .calls = 1, .bytes = 10 };
+			now.counts[2] = (struct snapshot_counts){ .calls = 5 + i, .temporary = i };
+		}
+		snapshots_add(&snapshots, &row, &now);
+		assert_int_equal(snapshots.rows.at[i].counted, i != 2);
+	}
+	assert_int_equal(snapshots.rows.at[0].sites_count, 2);
+	assert_int_equal(snapshots.rows.at[1].sites_count, 1);
+	assert_int_equal(snapshots.rows.at[2].sites_count, 0); /* not counted: as before */
+	assert_int_equal(snapshots.rows.at[3].sites_count, 1);
+	assert_int_equal(snapshots.sites.at[3].site, 2);
+	assert_int_equal(snapshots.counts.at[3].calls, 8);
 	snapshots_release(&snapshots);
 }
 
@@ -146,7 +177,7 @@ static void many_changed_sites_thin_the_snapshots_too(void **state)
 		assert_non_null(now);
 		for (unsigned j = 0; j < MANY; j++)
 			now[j] = (struct snapshot_site){ .site = j, .blocks = i };
-		snapshots_add(&snapshots, &row, now, MANY);
+		snapshots_add(&snapshots, &row, &(struct live_sites){ now, NULL, MANY });
 		assert_true(snapshots.sites.count <= SNAPSHOTS_KEPT * MANY);
 	}
 	assert_true(snapshots.rows.count >= 2);
@@ -161,7 +192,8 @@ static void a_slow_snapshot_makes_the_next_one_wait(void **state)
 
 	(void)state;
 	snapshots_init(&snapshots);
-	snapshots_add(&snapshots, &row, calloc(1, sizeof(struct snapshot_site)), 1);
+	snapshots_add(&snapshots, &row,
+		      &(struct live_sites){ calloc(1, sizeof(struct snapshot_site)), NULL, 1 });
 	snapshots_cost(&snapshots, SNAPSHOT_INTERVAL_NS / 100);
 	assert_int_equal(snapshots.interval_ns, SNAPSHOT_INTERVAL_NS);
 	snapshots_cost(&snapshots, SNAPSHOT_INTERVAL_NS);
@@ -177,6 +209,7 @@ int main(void)
 		cmocka_unit_test(every_snapshot_that_stays_is_complete),
 		cmocka_unit_test(snapshots_that_were_asked_for_all_stay),
 		cmocka_unit_test(a_snapshot_holds_only_what_changed),
+		cmocka_unit_test(a_site_whose_live_bytes_are_the_same_may_have_allocated),
 		cmocka_unit_test(many_changed_sites_thin_the_snapshots_too),
 		cmocka_unit_test(a_slow_snapshot_makes_the_next_one_wait),
 	};

@@ -415,20 +415,25 @@ static void totals_are_the_sums_of_the_slots(void **state)
 static void the_live_bytes_of_a_site_are_summed_over_its_slots(void **state)
 {
 	struct made made;
-	struct snapshot_site *sites;
-	size_t count;
-	uint32_t site;
+	struct live_sites sites;
+	uint32_t site, counters;
 
 	(void)state;
 	start(&made, TOTAL);
 	site = a_site(&made, LIVE_KIND_HEAP);
-	made_counts(&made, site, 0, 16, 9, 1);
+	counters = made_counts(&made, site, 0, 16, 9, 1);
+	made_counters(&made, counters)->temporary = 2;
+	made_counters(&made, counters)->fragmentation = 80;
 	made_counts(&made, site, 1, 16, 0, 3);
-	assert_int_equal(live_read_site_live(made.head, TOTAL, &sites, &count), 0);
-	assert_int_equal(count, site + 1);
-	assert_int_equal(sites[site].blocks, 5);
-	assert_int_equal(sites[site].bytes, 80);
-	free(sites);
+	assert_int_equal(live_read_sites(made.head, TOTAL, &sites), 0);
+	assert_int_equal(sites.count, site + 1);
+	assert_int_equal(sites.live[site].blocks, 5);
+	assert_int_equal(sites.live[site].bytes, 80);
+	assert_int_equal(sites.counts[site].calls, 9);
+	assert_int_equal(sites.counts[site].bytes, 144);
+	assert_int_equal(sites.counts[site].temporary, 2);
+	assert_int_equal(sites.counts[site].fragmentation, 80);
+	live_sites_release(&sites);
 	end(&made);
 }
 

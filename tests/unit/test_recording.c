@@ -220,6 +220,9 @@ static void fill_time(struct process_rows *p, size_t scale)
 	p->snapshot_count = below(10);
 	p->snapshots = rows_of(p->snapshot_count, sizeof *p->snapshots);
 	p->snapshot_sites = rows_of(p->snapshot_count * p->site_count, sizeof *p->snapshot_sites);
+	if (below(2))
+		p->snapshot_counts =
+			rows_of(p->snapshot_count * p->site_count, sizeof *p->snapshot_counts);
 	for (size_t i = 0; i < p->snapshot_count; i++) {
 		struct snapshot_row *s = &p->snapshots[i];
 
@@ -227,10 +230,15 @@ static void fill_time(struct process_rows *p, size_t scale)
 					    .live_bytes = number(),
 					    .live_blocks = number(),
 					    .rss_bytes = number(),
+					    .counted = (uint32_t)below(2),
 					    .sites_at = (uint32_t)p->snapshot_site_count };
 		for (uint32_t site = 1; site < p->site_count; site++) {
 			if (below(4) != 0)
 				continue;
+			if (p->snapshot_counts)
+				p->snapshot_counts[p->snapshot_site_count] =
+					(struct snapshot_counts){ number(), number(), number(),
+								  number() };
 			p->snapshot_sites[p->snapshot_site_count++] =
 				(struct snapshot_site){ .site = site,
 							.bytes = (int64_t)number(),
@@ -425,6 +433,10 @@ static void assert_same_process(struct process_rows *a, struct process_rows *b)
 	SAME(a, b, snapshots, snapshot_count);
 	SAME(a, b, memory, memory_count);
 	SAME(a, b, snapshot_sites, snapshot_site_count);
+	if (a->snapshot_counts && a->snapshot_site_count > 0) {
+		assert_non_null(b->snapshot_counts);
+		SAME(a, b, snapshot_counts, snapshot_site_count);
+	}
 	assert_int_equal(a->unrecorded_count, b->unrecorded_count);
 	for (size_t i = 0; i < a->unrecorded_count; i++) {
 		assert_string_equal(a->unrecorded[i].path, b->unrecorded[i].path);

@@ -294,6 +294,8 @@ static bool take_change(struct pass *pass, struct profile_change now, uint64_t b
 	uint32_t *number = &t->number[now.site.v];
 	struct site_live *value = &t->values[now.site.v];
 
+	if (now.live.bytes == value->bytes && now.live.blocks == value->blocks)
+		return true; /* only its counters changed */
 	if (at_ns < t->from_ns || !pass->has_verdicts) {
 		*value = now.live;
 		return true;

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/query/selection.h"
 #include "base/checked.h"
+#include "base/compiler.h"
 #include "util/text/units.h"
 #include "util/vector.h"
 
@@ -106,31 +108,45 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-static int take_snapshot(const struct profile_process *p, size_t snapshot, struct arena *arena,
-			 struct resolved_moment *ret)
+static int take_snapshot(const struct profile_process *p, size_t snapshot, bool counted,
+			 struct arena *arena, struct resolved_moment *ret)
 {
-	uint64_t at_ns = profile_snapshot(p, snapshot).at_ns;
+	struct profile_snapshot taken = profile_snapshot(p, snapshot);
 
 	*ret = (struct resolved_moment){ .kind = RESOLVED_SNAPSHOT,
-					 .at_ns = saturating_add(p->started_offset_ns, at_ns),
+					 .at_ns = saturating_add(p->started_offset_ns, taken.at_ns),
 					 .live = profile_live_at(p, snapshot, arena) };
 	if (p->interval)
 		ret->variances = profile_live_variances(p, snapshot, arena);
-	return ret->live && (ret->variances || !p->interval) ? 0 : -1;
+	counted &= taken.counted;
+	if (counted)
+		ret->counts = profile_counts_at(p, snapshot, arena);
+	return ret->live && (ret->variances || !p->interval) && (ret->counts || !counted) ? 0 : -1;
+}
+
+static bool has_counts(const struct profile_process *p)
+{
+	for (size_t i = 0; i < profile_snapshot_count(p); i++)
+		if (!profile_snapshot(p, i).counted)
+			return false;
+	return true;
 }
 
 /* The moment of the process nearest to at_ns, in the recording's time. -1 if out of memory. */
 static int nearest_moment(const struct profile *profile, const struct profile_process *p,
-			  uint64_t at_ns, struct arena *arena, struct resolved_moment *ret)
+			  uint64_t at_ns, bool counted, struct arena *arena,
+			  struct resolved_moment *ret)
 {
 	uint64_t start = p->started_offset_ns, end = saturating_add(start, p->duration_ns);
 	uint64_t peak = saturating_add(start, p->peak_at_ns);
 	size_t best = SIZE_MAX;
 
-	if (profile->process_count > 1 && (at_ns < start || at_ns > end))
+	if (profile->process_count > 1 && (at_ns < start || at_ns > end)) {
+		ret->ended = at_ns > end;
 		return 0; /* it was not running */
+	}
 	*ret = (struct resolved_moment){ .kind = RESOLVED_END, .at_ns = end };
-	if (distance(peak, at_ns) < distance(ret->at_ns, at_ns))
+	if (distance(peak, at_ns) < distance(ret->at_ns, at_ns) && !(counted && has_counts(p)))
 		*ret = (struct resolved_moment){ .kind = RESOLVED_PEAK, .at_ns = peak };
 	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
 		uint64_t taken = saturating_add(start, profile_snapshot(p, i).at_ns);
@@ -140,11 +156,11 @@ static int nearest_moment(const struct profile *profile, const struct profile_pr
 			best = i;
 		}
 	}
-	return best != SIZE_MAX ? take_snapshot(p, best, arena, ret) : 0;
+	return best != SIZE_MAX ? take_snapshot(p, best, counted, arena, ret) : 0;
 }
 
 struct resolved_moment *moments_resolve(const struct profile *profile, struct moment moment,
-					struct arena *arena, struct error *error)
+					bool counted, struct arena *arena, struct error *error)
 {
 	struct resolved_moment *all =
 		ARENA_ARRAY(arena, struct resolved_moment, profile->process_count);
@@ -166,9 +182,9 @@ struct resolved_moment *moments_resolve(const struct profile *profile, struct mo
 			all[i].kind = RESOLVED_END;
 			all[i].at_ns = saturating_add(p->started_offset_ns, p->duration_ns);
 		} else if ((found.process && p == found.process
-				    ? take_snapshot(p, found.snapshot, arena, &all[i])
-				    : nearest_moment(profile, p, found.at_ns, arena, &all[i])) <
-			   0) {
+				    ? take_snapshot(p, found.snapshot, counted, arena, &all[i])
+				    : nearest_moment(profile, p, found.at_ns, counted, arena,
+						     &all[i])) < 0) {
 			goto no_memory;
 		}
 	}
@@ -176,6 +192,51 @@ struct resolved_moment *moments_resolve(const struct profile *profile, struct mo
 no_memory:
 	error_set(error, "out of memory");
 	return NULL;
+}
+
+bool moment_is_counted(const struct resolved_moment *moment)
+{
+	return moment->kind == RESOLVED_SNAPSHOT ? moment->counts != NULL
+						 : moment->kind != RESOLVED_PEAK;
+}
+
+static struct site_counts counted_by(const struct resolved_moment *moment, site_id site,
+				     const struct site_numbers *n)
+{
+	ASSERT(moment_is_counted(moment));
+	if (moment->kind == RESOLVED_SNAPSHOT)
+		return moment->counts[site.v];
+	if (moment->kind == RESOLVED_END || moment->ended)
+		return site_counts_of(n);
+	return (struct site_counts){ 0 };
+}
+
+struct site_numbers moments_between(const struct resolved_moment *at,
+				    const struct resolved_moment *minus, site_id site,
+				    const struct site_numbers *n)
+{
+	struct site_counts a = counted_by(at, site, n), b = { 0 };
+
+	if (minus)
+		b = counted_by(minus, site, n);
+	double calls = MAX(a.calls_variance - b.calls_variance, 0.0);
+	double bytes = MAX(a.bytes_variance - b.bytes_variance, 0.0);
+	double frees = MAX(a.frees_variance - b.frees_variance, 0.0);
+	double freed = MAX(a.freed_bytes_variance - b.freed_bytes_variance, 0.0);
+
+	return (struct site_numbers){
+		.calls = saturating_sub(a.calls, b.calls),
+		.bytes = saturating_sub(a.bytes, b.bytes),
+		.frees = saturating_sub(a.frees, b.frees),
+		.freed_bytes = saturating_sub(a.freed_bytes, b.freed_bytes),
+		.temporary_calls = saturating_sub(a.temporary_calls, b.temporary_calls),
+		.fragmentation_bytes = saturating_sub(a.fragmentation_bytes, b.fragmentation_bytes),
+		.samples = n->samples,
+		.calls_variance = calls,
+		.bytes_variance = bytes,
+		.live_blocks_variance = calls - frees,
+		.live_bytes_variance = bytes - freed,
+	};
 }
 
 struct site_live moment_live(const struct resolved_moment *moment, site_id site,
@@ -233,4 +294,104 @@ const char *moment_text(const struct profile *profile, struct moment asked,
 		break;
 	}
 	return "at the end";
+}
+
+/* ---- the window of a selection ---- */
+
+/* Live numbers are differences of two moments, whichever they are. What is counted over time (calls, bytes, frees, temporary blocks,
+ * waste) is kept at snapshots and known at the end, but not at the peak, and older recordings lack it: then a cost that is counted
+ * is an error, and a note says that such columns of a live cost are of the whole run. */
+
+static bool has_peak(const struct selection *s)
+{
+	for (size_t i = 0; i < s->profile->process_count; i++)
+		if (s->at[i].kind == RESOLVED_PEAK ||
+		    (s->minus && s->minus[i].kind == RESOLVED_PEAK))
+			return true;
+	return false;
+}
+
+/* Why there is no window between the resolved moments; NULL: there is one. */
+static const char *no_window(const struct selection *s)
+{
+	if (has_peak(s))
+		return "counters are kept at snapshots and at the end, not at the peak";
+	for (size_t i = 0; i < s->profile->process_count; i++) {
+		const struct resolved_moment *at = &s->at[i], *minus = s->minus ? &s->minus[i] : at;
+
+		if (!moment_is_counted(at) || !moment_is_counted(minus))
+			return "the snapshots of this recording have live bytes and blocks alone";
+		if (at->kind && minus->kind && at->at_ns < minus->at_ns)
+			return "--at is earlier than --minus";
+	}
+	return NULL;
+}
+
+/* The time base of rates: from the earliest beginning to the latest end. */
+static uint64_t window_ns(const struct selection *s)
+{
+	uint64_t from = s->minus ? UINT64_MAX : 0, to = 0;
+
+	for (size_t i = 0; i < s->profile->process_count; i++) {
+		if (s->minus && s->minus[i].kind)
+			from = MIN(from, s->minus[i].at_ns);
+		to = MAX(to, s->at[i].at_ns);
+	}
+	return saturating_sub(to, from == UINT64_MAX ? 0 : from);
+}
+
+/* "from 1.2 s, the snapshot nearest to 1.0 s, to the end" */
+static const char *window_text(struct arena *arena, const char *at, const char *minus)
+{
+	const size_t skip = sizeof "at " - 1;
+
+	return at && minus ? arena_printf(arena, "from %s, to %s", minus + skip, at + skip)
+	       : at	   ? arena_printf(arena, "from the start to %s", at + skip)
+			   : NULL;
+}
+
+static int choose_window(struct selection *s, struct error *error)
+{
+	const char *reason = no_window(s);
+
+	s->window = reason == NULL;
+	if (s->window) {
+		s->duration_ns = window_ns(s);
+		return 0;
+	}
+	if (cost_rows[s->cost].time == COST_OF_WINDOW)
+		return error_set(error, "--cost %s: %s", cost_rows[s->cost].name, reason);
+	s->window_note = arena_printf(&s->arena,
+				      "calls, totals and frees are of the whole run, not between "
+				      "these moments: %s",
+				      reason);
+	return s->window_note ? 0 : error_set(error, "out of memory");
+}
+
+int selection_resolve(struct selection *s, const struct query *q, struct moment at,
+		      struct error *error)
+{
+	struct arena *arena = &s->arena;
+	enum cost_time time = cost_rows[s->cost].time;
+	bool counted = q->minus.kind || (time == COST_OF_WINDOW && q->at.kind);
+	const char *minus = NULL;
+
+	s->at = moments_resolve(s->profile, at, counted, arena, error);
+	if (!s->at)
+		return -1;
+	s->moment = time == COST_OF_MOMENT || counted ? moment_text(s->profile, at, s->at, arena)
+						      : "over the whole run";
+	if (q->minus.kind) {
+		s->minus = moments_resolve(s->profile, q->minus, counted, arena, error);
+		if (!s->minus)
+			return -1;
+		minus = moment_text(s->profile, q->minus, s->minus, arena);
+	}
+	if (counted && choose_window(s, error) < 0)
+		return -1;
+	if (time == COST_OF_WINDOW && counted)
+		s->moment = window_text(arena, s->moment, minus);
+	else if (minus && s->moment)
+		s->moment = arena_printf(arena, "%s, minus %s", s->moment, minus);
+	return s->moment ? 0 : error_set(error, "out of memory");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resolves the moment of a query to the live bytes and blocks of each site. */
+/* Resolves the moment of a query to the numbers of each site: what was live then, and what had been counted by then. */
 #ifndef ANALYSIS_QUERY_MOMENTS_H
 #define ANALYSIS_QUERY_MOMENTS_H
 
@@ -15,18 +15,29 @@ struct resolved_moment {
 		RESOLVED_PEAK,
 		RESOLVED_END,
 		RESOLVED_SNAPSHOT
-	} kind;				 /* NOTHING: the process was not running */
+	} kind;				 /* NOTHING: the process was not running ... */
+	bool ended;			 /* ... any more */
 	uint64_t at_ns;			 /* since the start of the recording */
 	struct site_live *live;		 /* SNAPSHOT: by site id */
 	struct live_variance *variances; /* SNAPSHOT: variances of estimates; NULL: none */
+	struct site_counts *counts; /* SNAPSHOT: by site id; NULL: not requested, or not kept */
 };
 
 /*
  * Returns an array by process, in the arena. TIME and SNAP resolve to the nearest moment: a snapshot, the peak
- * or the end. NULL with the error set if there is no such snapshot, or out of memory.
+ * or the end. If `counted`, counts are read too, and TIME does not resolve to the peak, where they are unknown, unless the
+ * snapshots of this recording lack them. NULL with the error set if there is no such snapshot, or out of memory.
  */
 struct resolved_moment *moments_resolve(const struct profile *profile, struct moment moment,
-					struct arena *arena, struct error *error);
+					bool counted, struct arena *arena, struct error *error);
+
+/* Whether it is known what was counted by then. */
+bool moment_is_counted(const struct resolved_moment *moment);
+/* What the site counted between two such moments of its process (minus NULL: since its start): calls, bytes, frees, freed bytes,
+ * temporary, fragmentation, and their variances as estimate_variance() uses them; all else is 0. */
+struct site_numbers moments_between(const struct resolved_moment *at,
+				    const struct resolved_moment *minus, site_id site,
+				    const struct site_numbers *numbers);
 
 /* The live numbers of the site and their variance. For the peak, the end and NOTHING, `numbers` may cover a subset of the site's
  * threads; snapshots exist per site only. */

@@ -228,16 +228,18 @@ static bool size_fits(const struct filters *f, const struct site_numbers *n)
 }
 
 /* Which rule applies to numbers that are not a cost: see model/estimates.h. */
-static void set_variances(struct measures *m, const struct site_numbers *n)
+static void set_variances(struct measures *m, const struct site_numbers *n,
+			  const struct site_numbers *counted)
 {
 	m->variance.samples = n->samples ? (float)n->samples : 1;
-	m->variance.total_bytes = (float)estimate_variance(n, VARIANCE_BYTES, n->bytes);
-	m->variance.calls = (float)estimate_variance(n, VARIANCE_CALLS, n->calls);
-	m->variance.frees = (float)estimate_variance(n, VARIANCE_FREES, n->frees);
-	m->variance.temporary = (float)estimate_variance(n, VARIANCE_CALLS, n->temporary_calls);
+	m->variance.total_bytes = (float)estimate_variance(counted, VARIANCE_BYTES, counted->bytes);
+	m->variance.calls = (float)estimate_variance(counted, VARIANCE_CALLS, counted->calls);
+	m->variance.frees = (float)estimate_variance(counted, VARIANCE_FREES, counted->frees);
+	m->variance.temporary =
+		(float)estimate_variance(counted, VARIANCE_CALLS, counted->temporary_calls);
 	m->variance.max_bytes = (float)estimate_variance(n, VARIANCE_BYTES, n->max_bytes);
 	m->variance.waste_bytes =
-		(float)estimate_variance(n, VARIANCE_WASTE, n->fragmentation_bytes);
+		(float)estimate_variance(counted, VARIANCE_WASTE, counted->fragmentation_bytes);
 	m->variance.lifetime_ms =
 		(float)estimate_variance(n, VARIANCE_LIFETIME, n->lifetime_ms_sum);
 	m->variance.copied_bytes =
@@ -250,22 +252,23 @@ static bool is_estimate(const struct site_numbers *n)
 	return n->samples || n->calls_variance != n->live_blocks_variance;
 }
 
-static void add_numbers(struct measures *m, const struct site_numbers *n)
+static void add_numbers(struct measures *m, const struct site_numbers *n,
+			const struct site_numbers *counted)
 {
 	struct measures part = {
-		.total_bytes = (int64_t)n->bytes,
-		.calls = (int64_t)n->calls,
-		.frees = (int64_t)n->frees,
-		.temporary = (int64_t)n->temporary_calls,
+		.total_bytes = (int64_t)counted->bytes,
+		.calls = (int64_t)counted->calls,
+		.frees = (int64_t)counted->frees,
+		.temporary = (int64_t)counted->temporary_calls,
 		.max_bytes = (int64_t)n->max_bytes,
-		.waste_bytes = (int64_t)n->fragmentation_bytes,
+		.waste_bytes = (int64_t)counted->fragmentation_bytes,
 		.lifetime_ms = (int64_t)n->lifetime_ms_sum,
 		.copied_bytes = (int64_t)n->reallocs.moved_bytes,
 		.realloc_calls = (int64_t)n->reallocs.calls,
 	};
 
 	if (is_estimate(n))
-		set_variances(&part, n);
+		set_variances(&part, n, counted);
 	measures_add(m, &part);
 }
 
@@ -294,13 +297,24 @@ const bool *selection_slots(const struct selection *s, const struct profile_proc
 	return s->slots ? s->slots[p - s->profile->processes] : NULL;
 }
 
+struct site_numbers selection_counted(const struct selection *s, const struct profile_process *p,
+				      site_id site, const struct site_numbers *n)
+{
+	size_t index = (size_t)(p - s->profile->processes);
+
+	return s->window
+		       ? moments_between(&s->at[index], s->minus ? &s->minus[index] : NULL, site, n)
+		       : *n;
+}
+
 struct measures selection_measures(const struct selection *s, const struct profile_process *p,
 				   site_id site, const struct site_numbers *n)
 {
 	size_t index = (size_t)(p - s->profile->processes);
+	struct site_numbers counted = selection_counted(s, p, site, n);
 	struct measures sum = { 0 };
 
-	add_numbers(&sum, n);
+	add_numbers(&sum, n, &counted);
 	add_live(&sum, moment_live(&s->at[index], site, n), moment_variance(&s->at[index], site, n),
 		 1);
 	if (s->minus)
@@ -313,7 +327,7 @@ bool selection_knows(const struct selection *s, const struct site_numbers *n)
 {
 	if (s->cost == COST_LIFETIME)
 		return !n->has_remote_frees;
-	if (!cost_rows[s->cost].of_moment)
+	if (cost_rows[s->cost].time != COST_OF_MOMENT)
 		return true;
 	if (s->asked.kind == MOMENT_PEAK || s->since.kind == MOMENT_PEAK)
 		return !n->has_remote_frees;
@@ -347,6 +361,8 @@ static void take_site(struct maker *m, const struct profile_process *p,
 		return;
 	if (s->slots && e.m.calls == 0)
 		return; /* these threads allocated nothing here */
+	if (s->window && !e.m.calls && !e.m.frees && !e.m.live_bytes && !e.m.live_blocks)
+		return; /* nothing happened here meanwhile */
 	switch (judge_stack(m, &e)) {
 	case KEPT:
 		s->entries[s->count++] = e;
@@ -390,12 +406,16 @@ static int check(const struct query *query, const struct selection *s, struct er
 	const struct filters *f = &query->filters;
 	bool kept = query->at.kind >= MOMENT_TIME || query->minus.kind >= MOMENT_TIME;
 
-	if (!row->of_moment && (query->at.kind || query->minus.kind))
+	if (row->time == COST_OF_RUN && (query->at.kind || query->minus.kind))
 		return error_set(
 			error,
-			"--at and --minus require the cost live or blocks: %s is counted over the "
-			"whole run",
+			"--at and --minus require a cost that snapshots keep (live, blocks, calls, "
+			"total, temporary, waste or rate): %s is known for the whole run only",
 			row->name);
+	if (query->second_word && query->minus.kind && cost_rows[query->second].time == COST_OF_RUN)
+		return error_set(error,
+				 "%s is known for the whole run only: --minus does not apply",
+				 query->second_word);
 	if (f->thread && kept)
 		return error_set(error, "--thread requires the peak or the end: other moments are "
 					"kept per site, not per thread");
@@ -404,26 +424,6 @@ static int check(const struct query *query, const struct selection *s, struct er
 	if (f->max_size && f->max_size < f->min_size)
 		return error_set(error, "--max-size is less than --min-size");
 	return 0;
-}
-
-static int resolve_moments(struct maker *m, struct moment at, struct error *error)
-{
-	struct selection *s = m->selection;
-	struct arena *arena = &s->arena;
-
-	s->at = moments_resolve(m->profile, at, arena, error);
-	if (!s->at)
-		return -1;
-	s->moment = cost_rows[s->cost].of_moment ? moment_text(m->profile, at, s->at, arena)
-						 : "over the whole run";
-	if (m->query->minus.kind) {
-		s->minus = moments_resolve(m->profile, m->query->minus, arena, error);
-		if (!s->minus)
-			return -1;
-		s->moment = arena_printf(arena, "%s, minus %s", s->moment,
-					 moment_text(m->profile, m->query->minus, s->minus, arena));
-	}
-	return s->moment ? 0 : error_set(error, "out of memory");
 }
 
 /* Whether any process exited: memory of a running one is not leaked. */
@@ -439,7 +439,7 @@ static const char *cost_word(const struct selection *s)
 {
 	if (s->cost == COST_REALLOC)
 		return "copied";
-	if (!cost_rows[s->cost].of_moment || s->change || s->cost != COST_LIVE)
+	if (cost_rows[s->cost].time != COST_OF_MOMENT || s->change || s->cost != COST_LIVE)
 		return cost_rows[s->cost].name;
 	if (s->asked.kind == MOMENT_PEAK)
 		return "peak";
@@ -528,9 +528,9 @@ int selection_make(struct selection *selection, const struct profile *profile,
 	if (!m.processes || check(query, selection, error) < 0 ||
 	    selection_choose_threads(selection, query, m.kinds, error) < 0 ||
 	    selection_choose_known(selection, query, m.kinds, defaults, &at, error) < 0 ||
-	    resolve_moments(&m, at, error) < 0)
+	    selection_resolve(selection, query, at, error) < 0)
 		goto done;
-	if (cost_rows[selection->cost].of_moment) {
+	if (cost_rows[selection->cost].time == COST_OF_MOMENT || selection->window) {
 		selection->change = query->minus.kind;
 		selection->asked = at;
 		selection->since = query->minus;
@@ -610,15 +610,25 @@ int64_t selection_shown(const struct selection *s, enum cost_id cost, int64_t ra
 	return raw / s->divisor;
 }
 
+/* Calls and other costs without a moment are signed only in comparisons. */
+static bool is_signed(const struct selection *s, enum cost_id cost)
+{
+	return s->against || (s->change && cost_rows[cost].time == COST_OF_MOMENT);
+}
+
+enum result_unit selection_unit(const struct selection *s, enum cost_id cost)
+{
+	return cost_unit(cost, is_signed(s, cost));
+}
+
 struct result_value selection_number(const struct selection *s, enum cost_id cost, int64_t raw,
 				     double raw_variance)
 {
 	int64_t number = selection_shown(s, cost, raw);
-	/* Calls and other costs without a moment are signed only in comparisons. */
-	bool change = s->against || (s->change && cost_rows[cost].of_moment);
-	struct result_value value =
-		change ? value_change(cost_unit(cost, true), number)
-		       : value_number(cost_unit(cost, false), number > 0 ? (uint64_t)number : 0);
+	enum result_unit unit = selection_unit(s, cost);
+	struct result_value value = is_signed(s, cost)
+					    ? value_change(unit, number)
+					    : value_number(unit, number > 0 ? (uint64_t)number : 0);
 
 	value.error = (float)selection_shown_error(s, cost, raw_variance);
 	return value;

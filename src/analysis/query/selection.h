@@ -37,7 +37,9 @@ struct selection {
 	enum cost_id cost;
 	enum cost_id also[2]; /* further costs that trees sum up: see stack_tree.h */
 	bool change;	      /* difference of two moments: live numbers are signed */
-	uint64_t duration_ns; /* the time base of rates */
+	bool window; /* calls, frees, bytes, temporary and waste are those between the moments */
+	const char *window_note; /* why they are not, although they should be; NULL: none */
+	uint64_t duration_ns;	 /* the time base of rates */
 	int64_t divisor; /* in a comparison: the factor by which measures are scaled up; else 1 */
 	const struct comparison *against; /* NULL: one recording */
 	const char
@@ -78,6 +80,10 @@ int selection_choose_known(struct selection *selection, const struct query *quer
 			   enum query_kinds kinds, struct view_defaults defaults, struct moment *at,
 			   struct error *error);
 
+/* For selection_make: resolves the moments and chooses the window. */
+int selection_resolve(struct selection *selection, const struct query *query, struct moment at,
+		      struct error *error);
+
 /* -1 with the error set if the query is invalid, or out of memory. */
 int selection_make(struct selection *selection, const struct profile *profile,
 		   struct locations *locations, const struct query *query,
@@ -97,6 +103,12 @@ struct measures selection_measures(const struct selection *selection,
 bool selection_knows(const struct selection *selection, const struct site_numbers *numbers);
 /* A site's numbers, restricted to the selected threads. */
 struct site_numbers selection_numbers(const struct selection *selection, const struct entry *entry);
+/* Replaces what was counted over the whole run by what was counted in the window, if there is one: see moments_between(). */
+struct site_numbers selection_counted(const struct selection *selection,
+				      const struct profile_process *process, site_id site,
+				      const struct site_numbers *numbers);
+/* The unit of a column of this cost: signed if it may be negative. */
+enum result_unit selection_unit(const struct selection *selection, enum cost_id cost);
 
 /* The selection's cost, computed from measures of any part of it. */
 int64_t selection_cost(const struct selection *selection, const struct measures *measures);

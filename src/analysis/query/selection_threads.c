@@ -83,7 +83,7 @@ static bool any_remote_frees(const struct selection *s, enum query_kinds kinds)
 int selection_choose_known(struct selection *s, const struct query *q, enum query_kinds kinds,
 			   struct view_defaults defaults, struct moment *at, struct error *error)
 {
-	bool of_moment = cost_rows[s->cost].of_moment;
+	bool of_moment = cost_rows[s->cost].time == COST_OF_MOMENT;
 	bool by_thread = q->has_axis && q->by == AXIS_THREAD && any_remote_frees(s, kinds);
 
 	if (!s->has_remote_frees && !by_thread)

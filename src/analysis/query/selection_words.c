@@ -23,6 +23,8 @@ static const char *note_of(const struct selection *s)
 		return nothing_recorded(s->profile);
 	if (s->unmatched)
 		return s->unmatched;
+	if (s->window_note)
+		return s->window_note;
 	if (!cost_rows[s->cost].adds_up)
 		return "each site had its maximum at its own time: sums of them are upper bounds";
 	if (s->end_for_peak)

@@ -274,6 +274,22 @@ static void clear_unknown(const struct site_numbers *n, struct result_value *row
 		row[unknown_if_no_live[i]] = value_unknown();
 }
 
+/* Columns whose numbers are those between the two moments; all others are of the whole run. */
+static void fill_window(const struct site_source *s, const struct entry *e,
+			const struct site_numbers *n, struct result_value *row)
+{
+	static const enum site_column counted[] = {
+		SITE_TOTAL_BYTES, SITE_CALLS,	    SITE_TEMPORARY_CALLS,
+		SITE_FREES,	  SITE_FREED_BYTES, SITE_INTERNAL_FRAGMENTATION_BYTES,
+	};
+	struct site_numbers w = selection_counted(s->selection, e->process, e->site->id, n);
+
+	for (size_t i = 0; i < ARRAY_SIZE(counted); i++)
+		row[counted[i]] = source_estimate(&site_columns[counted[i]], &w, &w);
+	row[SITE_MEAN_BYTES] = w.calls ? value_bytes(w.bytes / w.calls) : value_unknown();
+	row[SITE_TEMPORARY_SHARE] = value_percent(w.temporary_calls, w.calls);
+}
+
 bool site_record(struct site_source *s, const struct entry *e, struct result_value *row)
 {
 	const struct profile_process *p = e->process;
@@ -294,6 +310,8 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	if (!row[SITE_LABEL].text || !labels_value(s->result, e, &row[SITE_LABELS]) ||
 	    !fill_distributions(s, e, &n, row) || !fill_ages(s, e, &n, row))
 		return false;
+	if (s->selection->window)
+		fill_window(s, e, &n, row);
 	clear_unknown(&n, row);
 	return stack_value(s->result, s->locations, p, e->site->node, &row[SITE_STACK]);
 }

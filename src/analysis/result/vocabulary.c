@@ -15,17 +15,18 @@
 #include "util/text/units.h"
 
 const struct cost_row cost_rows[COST_COUNT] = {
-	[COST_LIVE] = { "live", "live_bytes", "LIVE", UNIT_BYTES, true, true },
-	[COST_BLOCKS] = { "blocks", "live_blocks", "BLOCKS", UNIT_COUNT, true, true },
-	[COST_TOTAL] = { "total", "total_bytes", "TOTAL", UNIT_BYTES, false, true },
-	[COST_CALLS] = { "calls", "calls", "CALLS", UNIT_COUNT, false, true },
-	[COST_TEMPORARY] = { "temporary", "temporary_calls", "TEMPORARY", UNIT_COUNT, false, true },
-	[COST_MAX] = { "max", "max_bytes", "MAX", UNIT_BYTES, false, false },
-	[COST_WASTE] = { "waste", "internal_fragmentation_bytes", "WASTE", UNIT_BYTES, false,
-			 true },
-	[COST_LIFETIME] = { "lifetime", "lifetime_ns", "LIFETIME", UNIT_NS, false, true },
-	[COST_REALLOC] = { "realloc", "copied_bytes", "COPIED", UNIT_BYTES, false, true },
-	[COST_RATE] = { "rate", "calls_per_second", "RATE", UNIT_RATE, false, true },
+	[COST_LIVE] = { "live", "live_bytes", "LIVE", UNIT_BYTES, COST_OF_MOMENT, true },
+	[COST_BLOCKS] = { "blocks", "live_blocks", "BLOCKS", UNIT_COUNT, COST_OF_MOMENT, true },
+	[COST_TOTAL] = { "total", "total_bytes", "TOTAL", UNIT_BYTES, COST_OF_WINDOW, true },
+	[COST_CALLS] = { "calls", "calls", "CALLS", UNIT_COUNT, COST_OF_WINDOW, true },
+	[COST_TEMPORARY] = { "temporary", "temporary_calls", "TEMPORARY", UNIT_COUNT,
+			     COST_OF_WINDOW, true },
+	[COST_MAX] = { "max", "max_bytes", "MAX", UNIT_BYTES, COST_OF_RUN, false },
+	[COST_WASTE] = { "waste", "internal_fragmentation_bytes", "WASTE", UNIT_BYTES,
+			 COST_OF_WINDOW, true },
+	[COST_LIFETIME] = { "lifetime", "lifetime_ns", "LIFETIME", UNIT_NS, COST_OF_RUN, true },
+	[COST_REALLOC] = { "realloc", "copied_bytes", "COPIED", UNIT_BYTES, COST_OF_RUN, true },
+	[COST_RATE] = { "rate", "calls_per_second", "RATE", UNIT_RATE, COST_OF_WINDOW, true },
 };
 
 const struct cost_word cost_words[] = {
@@ -33,15 +34,16 @@ const struct cost_word cost_words[] = {
 	{ "leaked", "bytes not freed at exit: live --at end", COST_LIVE, MOMENT_END },
 	{ "live", "bytes allocated and not freed at the moment of --at", COST_LIVE, 0 },
 	{ "blocks", "blocks allocated and not freed at the moment of --at", COST_BLOCKS, 0 },
-	{ "total", "bytes requested over the whole run", COST_TOTAL, 0 },
-	{ "calls", "allocations over the whole run", COST_CALLS, 0 },
+	{ "total", "bytes requested, over the whole run or between --minus and --at", COST_TOTAL,
+	  0 },
+	{ "calls", "allocations, over the whole run or between --minus and --at", COST_CALLS, 0 },
 	{ "temporary", "allocations freed before the same thread's next one", COST_TEMPORARY, 0 },
 	{ "max", "largest live size that a site ever had; an upper bound for groups", COST_MAX, 0 },
 	{ "waste", "internal fragmentation: bytes added by rounding up, over all allocations",
 	  COST_WASTE, 0 },
 	{ "lifetime", "total lifetime of freed blocks", COST_LIFETIME, 0 },
 	{ "realloc", "bytes copied because realloc moved the block", COST_REALLOC, 0 },
-	{ "rate", "allocations per second of the run", COST_RATE, 0 },
+	{ "rate", "allocations per second", COST_RATE, 0 },
 	{ NULL, NULL, 0, 0 },
 };
 

@@ -61,13 +61,19 @@ enum cost_id {
 	COST_COUNT,
 };
 
+/* What --at and --minus do to a cost. */
+enum cost_time {
+	COST_OF_RUN,	/* nothing: it is known for the whole run only */
+	COST_OF_MOMENT, /* live at that moment, or the difference of two */
+	COST_OF_WINDOW, /* counted until --at, since --minus */
+};
 struct cost_row {
 	const char *name;
 	const char *key;   /* "live_bytes" */
 	const char *title; /* "LIVE" */
 	enum result_unit unit;
-	bool of_moment; /* --at and --minus apply */
-	bool adds_up;	/* the value of a group is the sum over its members */
+	enum cost_time time;
+	bool adds_up; /* the value of a group is the sum over its members */
 };
 extern const struct cost_row cost_rows[COST_COUNT];
 

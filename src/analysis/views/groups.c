@@ -483,8 +483,8 @@ static bool fill_table(struct grouping *g)
 	const struct selection *s = &g->selection;
 	const struct axis_row *axis = &axis_rows[g->by];
 	const struct cost_row *cost = &cost_rows[s->cost];
-	enum result_unit unit = cost_unit(s->cost, s->change);
-	bool frames = axis->of_frames, moment = cost->of_moment;
+	enum result_unit unit = selection_unit(s, s->cost);
+	bool frames = axis->of_frames, moment = cost->time == COST_OF_MOMENT;
 	bool shows_source = g->by == AXIS_LINE && g->query->sources;
 	const struct result_column columns[GROUP_COLUMNS] = {
 		[GROUP_SHARE] = { NULL, s->against ? NULL : title_of(g->result, s->share_title),

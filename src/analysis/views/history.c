@@ -377,7 +377,7 @@ static bool fill_table(struct maker *m)
 				      UNIT_ID },
 		[HISTORY_SITE] = { own ? NULL : "site", NULL, UNIT_ID },
 		[HISTORY_COST] = { cost_rows[s->cost].key, title_of(m->result, s->title),
-				   cost_unit(s->cost, s->change) },
+				   selection_unit(s, s->cost) },
 		[HISTORY_MOST] = { "max_snapshot_bytes", "MOST KEPT", UNIT_BYTES },
 		[HISTORY_SERIES] = { "history", "OVER TIME", UNIT_SERIES },
 		[HISTORY_LABEL] = { own ? axis_rows[AXIS_OWN].name : NULL, "FROM", UNIT_TEXT },

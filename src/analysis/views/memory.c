@@ -373,7 +373,8 @@ static int settle_moment(const struct profile *profile, struct moment *at, struc
 {
 	if (at->kind != MOMENT_SNAP)
 		return 0;
-	const struct resolved_moment *moments = moments_resolve(profile, *at, scratch, error);
+	const struct resolved_moment *moments =
+		moments_resolve(profile, *at, false, scratch, error);
 
 	if (!moments)
 		return -1;

@@ -192,7 +192,7 @@ static bool fill_table(struct sites *of, size_t limit)
 	struct result *result = of->result;
 	const struct result_column columns[COLUMNS] = {
 		[COST] = { cost_rows[s->cost].key, title_of(result, s->title),
-			   cost_unit(s->cost, s->change) },
+			   selection_unit(s, s->cost) },
 		[SHARE] = { NULL, title_of(result, s->share_title), UNIT_PERCENT },
 		[BLOCKS] = { "live_blocks", s->cost == COST_BLOCKS ? NULL : "BLOCKS", UNIT_COUNT },
 		[CALLS] = { "calls_now", "CALLS", UNIT_RATE },

@@ -248,7 +248,7 @@ static bool fill_table(struct tags_maker *t)
 
 	columns[TAGS_SHARE].title = title_of(r, s->share_title);
 	columns[TAGS_VALUE].title = title_of(r, s->title);
-	columns[TAGS_VALUE].unit = columns[TAGS_SELF_VALUE].unit = cost_unit(s->cost, s->change);
+	columns[TAGS_VALUE].unit = columns[TAGS_SELF_VALUE].unit = selection_unit(s, s->cost);
 	if (s->cost == COST_TOTAL)
 		columns[TAGS_TOTAL].title = NULL;
 	if (s->cost == COST_CALLS)

@@ -160,20 +160,19 @@ static bool fill_table(struct grower *g)
 	struct result *r = g->result;
 	const struct selection *s = g->selection;
 	const struct cost_row *cost = &cost_rows[s->cost];
-	bool moment = cost->of_moment;
+	bool moment = cost->time == COST_OF_MOMENT;
 	enum cost_id also = s->also[ALSO_BLOCKS];
-	bool also_changes = cost_rows[also].of_moment ? s->change : s->against != NULL;
 	const struct result_column columns[TREE_COLUMNS] = {
 		[TREE_DEPTH] = { "depth", NULL, UNIT_ID },
 		[TREE_SHARE] = { NULL, s->against ? NULL : title_of(r, s->share_title),
 				 UNIT_PERCENT },
-		[TREE_TOTAL] = { cost->key, title_of(r, s->title), cost_unit(s->cost, s->change) },
-		[TREE_SELF] = { "self", NULL, cost_unit(s->cost, s->change) },
+		[TREE_TOTAL] = { cost->key, title_of(r, s->title), selection_unit(s, s->cost) },
+		[TREE_SELF] = { "self", NULL, selection_unit(s, s->cost) },
 		[TREE_BLOCKS] = { s->cost == also ? NULL : cost_rows[also].key,
 				  s->second_title		     ? title_of(r, s->second_title)
 				  : moment && s->cost != COST_BLOCKS ? "BLOCKS"
 								     : NULL,
-				  cost_unit(also, also_changes) },
+				  selection_unit(s, also) },
 		[TREE_CALLS] = { s->cost == COST_CALLS || also == COST_CALLS ? NULL : "calls",
 				 !moment && !s->second_title && s->cost != COST_CALLS ? "CALLS"
 										      : NULL,

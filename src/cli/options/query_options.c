@@ -151,7 +151,7 @@ static int take_cost(struct query *q, const char *value, struct error *error)
 		return error_set(error, "%s are of two moments: show one at a time", value);
 	if (q->second_word && strcmp(first, q->second_word) == 0)
 		return error_set(error, "%s is the same cost twice", value);
-	if (second_at.kind && !cost_rows[q->cost].of_moment)
+	if (second_at.kind && cost_rows[q->cost].time != COST_OF_MOMENT)
 		return error_set(error, "%s is of a moment: name it first, %s,%s", q->second_word,
 				 q->second_word, first);
 	q->has_cost = true;

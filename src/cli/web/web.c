@@ -170,7 +170,7 @@ static void print_costs(struct json *j)
 		json_field_string(j, "help", c->help);
 		json_field_string(j, "unit", cost_unit_name(c->cost));
 		json_field_string(j, "key", cost_rows[c->cost].key);
-		json_field_bool(j, "of_moment", cost_rows[c->cost].of_moment);
+		json_field_bool(j, "of_moment", cost_rows[c->cost].time == COST_OF_MOMENT);
 		json_end_object(j);
 	}
 	json_end_array(j);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slow reads of a target, done by a worker while the loop updates the clock: the names of its threads, the live bytes of
+ * The slow reads of a target, done by a worker while the loop updates the clock: the names of its threads, the numbers of
  * every site, and its memory balance sheet. With a million sites or gigabytes of memory each takes tens of milliseconds: the
  * kernel walks the page tables for smaps.
  *
@@ -72,12 +72,11 @@ static uint64_t not_before_last(const struct target *target, uint64_t at_ns)
 
 static void take_snapshot(struct target *target, uint64_t began_ns)
 {
-	struct snapshot_site *sites;
-	size_t count;
+	struct live_sites sites;
 
 	target->sample.snapshot.at_ns = not_before_last(target, target->sample.snapshot.at_ns);
-	if (live_read_site_live(target->profile.memory, target->profile.bytes, &sites, &count) == 0)
-		snapshots_add(&target->snapshots, &target->sample.snapshot, sites, count);
+	if (live_read_sites(target->profile.memory, target->profile.bytes, &sites) == 0)
+		snapshots_add(&target->snapshots, &target->sample.snapshot, &sites);
 	/* CPU time: a busy machine does not reduce the number of snapshots. */
 	snapshots_cost(&target->snapshots, clock_thread_cpu_ns() - began_ns);
 }
@@ -90,19 +89,18 @@ static void take_asked(struct target *target, uint64_t at_ns, uint32_t mark,
 {
 	const struct live_profile *profile = &target->profile;
 	struct snapshot_row row = target->sample.snapshot;
-	struct snapshot_site *sites;
-	size_t count;
+	struct live_sites sites;
 
 	row.at_ns = at_ns;
 	row.mark = mark;
-	if ((saved ? live_read_site_saved(profile->memory, profile->bytes, saved, &sites, &count)
-		   : live_read_site_live(profile->memory, profile->bytes, &sites, &count)) < 0)
+	if ((saved ? live_read_saved_sites(profile->memory, profile->bytes, saved, &sites)
+		   : live_read_sites(profile->memory, profile->bytes, &sites)) < 0)
 		return;
-	struct live_sum sum = live_sum_heap(profile->memory, profile->bytes, sites, count);
+	struct live_sum sum = live_sum_heap(profile->memory, profile->bytes, &sites);
 
 	row.live_bytes = sum.bytes;
 	row.live_blocks = sum.blocks;
-	snapshots_add(&target->snapshots, &row, sites, count);
+	snapshots_add(&target->snapshots, &row, &sites);
 }
 
 /* Runs before the periodic snapshot, so that snapshots are in the order of time. */
@@ -154,17 +152,17 @@ static void scan_sites(struct target *target)
 {
 	uint64_t at_ns = saturating_sub(clock_monotonic_ns(), target->started_ns);
 	const struct live_profile *profile = &target->profile;
-	AUTO_FREE struct snapshot_site *sites = NULL;
-	size_t count;
+	AUTO(live_sites_release) struct live_sites sites = { 0 };
 
-	if (live_read_site_live(profile->memory, profile->bytes, &sites, &count) < 0)
+	if (live_read_sites(profile->memory, profile->bytes, &sites) < 0)
 		return;
-	leave_heap(profile, sites, count);
+	leave_heap(profile, sites.live, sites.count);
 	for (size_t i = 0; i < target->conditions->list.count; i++) {
 		const struct trigger *trigger = &target->conditions->list.at[i];
 
 		if ((trigger->kind == TRIGGER_SITE || trigger->kind == TRIGGER_GROWTH) &&
-		    trigger_fires_by_site(trigger, &target->triggers[i], sites, count, at_ns))
+		    trigger_fires_by_site(trigger, &target->triggers[i], sites.live, sites.count,
+					  at_ns))
 			request(target, trigger);
 	}
 }

@@ -52,10 +52,7 @@ static int compare_marks(const void *left, const void *right)
 
 void mark_rows_give(mark_rows *marks, struct snapshots *snapshots, struct process_rows *rows)
 {
-	rows->snapshots = snapshots->rows.at;
-	rows->snapshot_count = snapshots->rows.count;
-	rows->snapshot_sites = snapshots->sites.at;
-	rows->snapshot_site_count = snapshots->sites.count;
+	snapshots_give(snapshots, rows);
 	rows->marks = marks->at;
 	rows->mark_count = marks->count;
 	for (size_t i = 0; i < rows->snapshot_count; i++) {
@@ -68,8 +65,6 @@ void mark_rows_give(mark_rows *marks, struct snapshots *snapshots, struct proces
 		qsort(rows->marks, rows->mark_count, sizeof *rows->marks, compare_marks);
 	marks->at = NULL;
 	marks->count = 0;
-	snapshots->rows.at = NULL;
-	snapshots->sites.at = NULL;
 }
 
 /* False: it is not in the profile. */
@@ -77,18 +72,18 @@ static bool take_saved(const struct profile_copy *c, const struct live_mark_read
 		       uint64_t at_ns, uint32_t number, struct snapshots *snapshots)
 {
 	struct snapshot_row row = { .at_ns = at_ns, .mark = number };
-	struct snapshot_site *sites;
-	size_t count, before = snapshots->named;
+	struct live_sites sites;
+	size_t before = snapshots->named;
 
 	/* A snapshot that a collector has read may be overwritten. The control page was copied after the ring. */
 	if (!mark->saved || mark->saved_at < c->control.saved_read ||
-	    live_read_site_saved(c->memory, c->bytes, mark, &sites, &count) < 0)
+	    live_read_saved_sites(c->memory, c->bytes, mark, &sites) < 0)
 		return false;
-	struct live_sum sum = live_sum_heap(c->memory, c->bytes, sites, count);
+	struct live_sum sum = live_sum_heap(c->memory, c->bytes, &sites);
 
 	row.live_bytes = sum.bytes;
 	row.live_blocks = sum.blocks;
-	snapshots_add(snapshots, &row, sites, count);
+	snapshots_add(snapshots, &row, &sites);
 	return snapshots->named > before;
 }
 

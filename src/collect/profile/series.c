@@ -9,6 +9,8 @@
  */
 #include "collect/profile/series.h"
 
+#include <string.h>
+
 #include "base/compiler.h"
 
 #define MEMORY_INTERVAL_MAX_NS 1000000000ull
@@ -132,30 +134,69 @@ void snapshots_release(struct snapshots *snapshots)
 {
 	vector_release(&snapshots->rows);
 	vector_release(&snapshots->sites);
-	free(snapshots->last);
-	snapshots->last = NULL;
-	snapshots->last_count = 0;
+	vector_release(&snapshots->counts);
+	live_sites_release(&snapshots->last);
 }
 
-/* Writes the union of two ascending runs to `to`, values from the later one. Returns its length. */
-static size_t merge(const struct snapshot_site *earlier, size_t earlier_count,
-		    const struct snapshot_site *later, size_t later_count, struct snapshot_site *to)
+void snapshots_give(struct snapshots *snapshots, struct process_rows *rows)
 {
-	size_t i = 0, j = 0, used = 0;
+	bool counted = false;
 
-	while (i < earlier_count && j < later_count) {
-		if (earlier[i].site < later[j].site) {
-			to[used++] = earlier[i++];
+	rows->snapshots = snapshots->rows.at;
+	rows->snapshot_count = snapshots->rows.count;
+	rows->snapshot_sites = snapshots->sites.at;
+	rows->snapshot_site_count = snapshots->sites.count;
+	for (size_t i = 0; i < rows->snapshot_count; i++)
+		counted |= rows->snapshots[i].counted != 0;
+	if (counted) {
+		rows->snapshot_counts = snapshots->counts.at;
+		snapshots->counts.at = NULL;
+	}
+	snapshots->rows.at = NULL;
+	snapshots->sites.at = NULL;
+}
+
+/* The changed sites of a snapshot, with their counts. */
+struct changes {
+	struct snapshot_site *sites;
+	struct snapshot_counts *counts;
+	size_t count;
+};
+
+static struct changes changes_of(const struct snapshots *snapshots, size_t row)
+{
+	const struct snapshot_row *of = &snapshots->rows.at[row];
+
+	/* There may be no array yet. */
+	if (of->sites_count == 0)
+		return (struct changes){ 0 };
+	return (struct changes){ snapshots->sites.at + of->sites_at,
+				 snapshots->counts.at + of->sites_at, of->sites_count };
+}
+
+static void change_push(struct changes *to, const struct changes *from, size_t at)
+{
+	to->sites[to->count] = from->sites[at];
+	to->counts[to->count++] = from->counts[at];
+}
+
+/* Appends the union of two ascending lists to `to`, values from the later one. */
+static void merge(const struct changes *earlier, const struct changes *later, struct changes *to)
+{
+	size_t i = 0, j = 0;
+
+	while (i < earlier->count && j < later->count) {
+		if (earlier->sites[i].site < later->sites[j].site) {
+			change_push(to, earlier, i++);
 			continue;
 		}
-		i += earlier[i].site == later[j].site;
-		to[used++] = later[j++];
+		i += earlier->sites[i].site == later->sites[j].site;
+		change_push(to, later, j++);
 	}
-	while (i < earlier_count)
-		to[used++] = earlier[i++];
-	while (j < later_count)
-		to[used++] = later[j++];
-	return used;
+	while (i < earlier->count)
+		change_push(to, earlier, i++);
+	while (j < later->count)
+		change_push(to, later, j++);
 }
 
 /* Drops every other snapshot, starting at the newest, except requested ones. A dropped snapshot is merged into the next one,
@@ -174,70 +215,92 @@ static void choose(const struct snapshots *snapshots, bool *gone)
 
 static void snapshots_thin(struct snapshots *snapshots)
 {
-	size_t count = snapshots->rows.count, kept = 0, used = 0;
-	struct snapshot_site *old = snapshots->sites.at;
-	struct snapshot_site *merged = calloc(snapshots->sites.count + 1, sizeof *merged);
+	size_t count = snapshots->rows.count, kept = 0, most = snapshots->sites.count + 1;
+	struct changes merged = { calloc(most, sizeof *merged.sites),
+				  calloc(most, sizeof *merged.counts), 0 };
 	bool *gone = calloc(count + 1, sizeof *gone);
 
 	snapshots->interval_ns *= 2;
-	if (!merged || !gone) {
-		free(merged);
+	if (!merged.sites || !merged.counts || !gone) {
+		free(merged.sites);
+		free(merged.counts);
 		free(gone);
 		return;
 	}
 	choose(snapshots, gone);
 	for (size_t i = 0; i < count; i++) {
+		struct changes before = { 0 }, own = changes_of(snapshots, i);
 		struct snapshot_row row = snapshots->rows.at[i];
-		const struct snapshot_row *before =
-			i > 0 && gone[i - 1] ? &snapshots->rows.at[i - 1] : NULL;
 
 		if (gone[i])
 			continue;
-		size_t length = merge(old + (before ? before->sites_at : 0),
-				      before ? before->sites_count : 0, old + row.sites_at,
-				      row.sites_count, merged + used);
-
-		row.sites_at = (uint32_t)used;
-		row.sites_count = (uint32_t)length;
-		used += length;
+		if (i > 0 && gone[i - 1])
+			before = changes_of(snapshots, i - 1);
+		row.sites_at = (uint32_t)merged.count;
+		merge(&before, &own, &merged);
+		row.sites_count = (uint32_t)merged.count - row.sites_at;
 		snapshots->rows.at[kept++] = row;
 	}
-	ASSERT(used <= snapshots->sites.count);
+	ASSERT(merged.count < most);
 	free(gone);
-	free(old);
-	snapshots->sites.at = merged;
-	snapshots->sites.capacity = snapshots->sites.count + 1;
-	snapshots->sites.count = used;
+	free(snapshots->sites.at);
+	free(snapshots->counts.at);
+	snapshots->sites.at = merged.sites;
+	snapshots->counts.at = merged.counts;
+	snapshots->sites.capacity = snapshots->counts.capacity = most;
+	snapshots->sites.count = snapshots->counts.count = merged.count;
 	snapshots->rows.count = kept;
 }
 
-static bool differs(const struct snapshots *snapshots, const struct snapshot_site *site)
+static bool differs(const struct live_sites *last, const struct live_sites *now, size_t site)
 {
-	if (site->site >= snapshots->last_count)
-		return site->bytes != 0 || site->blocks != 0;
-	return site->bytes != snapshots->last[site->site].bytes ||
-	       site->blocks != snapshots->last[site->site].blocks;
+	static const struct snapshot_site nothing;
+	static const struct snapshot_counts none;
+	const struct snapshot_site *live = site < last->count ? &last->live[site] : &nothing;
+	const struct snapshot_counts *counts = site < last->count ? &last->counts[site] : &none;
+
+	return now->live[site].bytes != live->bytes || now->live[site].blocks != live->blocks ||
+	       memcmp(&now->counts[site], counts, sizeof *counts) != 0;
+}
+
+static bool keep_counts(const struct live_sites *last, struct live_sites *now)
+{
+	if (now->counts)
+		return true;
+	now->counts = calloc(now->count + 1, sizeof *now->counts);
+	for (size_t i = 0; now->counts && i < MIN(now->count, last->count); i++)
+		now->counts[i] = last->counts[i];
+	return now->counts;
+}
+
+static bool push_changes(struct snapshots *snapshots, const struct live_sites *now)
+{
+	for (size_t i = 1; i < now->count; i++)
+		if (differs(&snapshots->last, now, i) &&
+		    !(vector_push(&snapshots->sites, now->live[i]) &&
+		      vector_push(&snapshots->counts, now->counts[i])))
+			return false;
+	return true;
 }
 
 void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row,
-		   struct snapshot_site *now, size_t count)
+		   struct live_sites *now)
 {
 	struct snapshot_row added = *row;
 	size_t at = snapshots->sites.count;
 
 	added.sites_at = (uint32_t)at;
+	added.counted = now->counts != NULL;
 	if (snapshots->named >= SNAPSHOTS_NAMED_MAX || at >= 8 * (size_t)SNAPSHOT_SITES_MAX)
 		added.mark = 0;
-	for (size_t i = 1; i < count; i++) {
-		if (differs(snapshots, &now[i]) && !vector_push(&snapshots->sites, now[i]))
-			goto no_memory;
-	}
+	if (!keep_counts(&snapshots->last, now) || !push_changes(snapshots, now))
+		goto no_memory;
 	added.sites_count = (uint32_t)(snapshots->sites.count - at);
 	if (!vector_push(&snapshots->rows, added))
 		goto no_memory;
-	free(snapshots->last);
-	snapshots->last = now;
-	snapshots->last_count = count;
+	live_sites_release(&snapshots->last);
+	snapshots->last = *now;
+	*now = (struct live_sites){ 0 };
 	snapshots->named += added.mark != 0;
 	while (snapshots->rows.count - snapshots->named >= SNAPSHOTS_MAX ||
 	       (snapshots->sites.count > SNAPSHOT_SITES_MAX &&
@@ -253,9 +316,9 @@ void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row,
 	return;
 no_memory:
 	/* Behaves as if it had not been taken: the next snapshot contains its changes too. */
-	snapshots->sites.count = at;
+	snapshots->sites.count = snapshots->counts.count = at;
 	snapshots->next_ns = row->at_ns + snapshots->interval_ns;
-	free(now);
+	live_sites_release(now);
 }
 
 void snapshots_cost(struct snapshots *snapshots, uint64_t took_ns)

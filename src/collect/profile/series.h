@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "format/live/live_read.h"
 #include "format/recording/rows.h"
 #include "util/vector.h"
 
@@ -55,17 +56,19 @@ void memories_add(struct memories *memories, const struct memory_row *row, uint6
 struct snapshots {
 	VECTOR(struct snapshot_row) rows;
 	VECTOR(struct snapshot_site) sites;
-	struct snapshot_site *last; /* all sites of the last snapshot; index = site */
-	size_t last_count;
-	size_t named; /* rows that a mark requested */
+	VECTOR(struct snapshot_counts) counts; /* parallel to sites */
+	struct live_sites last;		       /* all sites of the last snapshot */
+	size_t named;			       /* rows that a mark requested */
 	uint64_t interval_ns, next_ns;
 };
 void snapshots_init(struct snapshots *snapshots);
 void snapshots_release(struct snapshots *snapshots);
-/* Adds the changes. Takes ownership of `now` (all sites, index = site), which was malloc'd. `row` has all fields except
- * sites_at and sites_count; a row with a mark is never thinned out, unless there are too many. */
+/* Adds the changes. Takes what `now` owns; if it has no counts, they are those of the last snapshot. `row` has all fields except
+ * sites_at, sites_count and counted; a row with a mark is never thinned out, unless there are too many. */
 void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row,
-		   struct snapshot_site *now, size_t count);
+		   struct live_sites *now);
+/* Moves the snapshots to the rows. */
+void snapshots_give(struct snapshots *snapshots, struct process_rows *rows);
 /* Reports the cost of the last snapshot; the interval grows to keep it below 1/50 of the time. */
 void snapshots_cost(struct snapshots *snapshots, uint64_t took_ns);
 

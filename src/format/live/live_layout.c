@@ -42,7 +42,7 @@ static const struct share {
 	[LIVE_TAGS] = { sizeof(struct live_tag), 11, KIB(64), GIB(1) },
 	[LIVE_VISITS] = { sizeof(struct live_visits), 11, KIB(64), GIB(1) },
 	[LIVE_MARKS] = { sizeof(struct live_mark), 12, KIB(64), GIB(1) },
-	[LIVE_SAVED] = { sizeof(struct live_saved), 12, KIB(256), MIB(16) },
+	[LIVE_SAVED] = { sizeof(struct live_saved), 10, KIB(256), MIB(48) },
 	[LIVE_SAMPLED] = { sizeof(struct live_sampled), 9, KIB(128), GIB(4) },
 	[LIVE_AREAS] = { sizeof(struct live_area), 6, 16 * sizeof(struct live_area),
 			 LIVE_TOP_ENTRIES * sizeof(struct live_area) },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the marks of a live profile, and the live bytes of every site: now, or saved at a mark. The target writes the ring of
+ * Reads the marks of a live profile, and the numbers of every site: now, or saved at a mark. The target writes the ring of
  * saved values; the mark that refers to them publishes them, and the target does not overwrite them before the collector has
  * confirmed that it read them. A target that violates this corrupts only its own numbers. Any thread.
  */
@@ -46,29 +46,42 @@ bool live_mark_get(const void *memory, uint64_t mapped_bytes, size_t index,
 		.saved_count = mark.saved_count,
 		.site_counters_count = mark.site_counters_count,
 	};
+	if (mark.saved_arrays >= LIVE_SAVED_ARRAYS &&
+	    mark.site_counters_count <= mark.saved_count / mark.saved_arrays)
+		ret->saved_stride = mark.saved_count / mark.saved_arrays;
 	copy_name(&view, mark.name, ret->name);
 	return true;
 }
 
-/* Allocates zeroed values for the published sites; NULL: out of memory. */
-static struct snapshot_site *new_sites(const struct live_view *view, size_t *ret_count)
+void live_sites_release(struct live_sites *sites)
 {
-	size_t count = live_view_used(view, LIVE_SITES);
-	struct snapshot_site *sites = calloc(count + 1, sizeof *sites);
-
-	for (size_t i = 0; sites && i < count; i++)
-		sites[i].site = (uint32_t)i;
-	*ret_count = count;
-	return sites;
+	free(sites->live);
+	free(sites->counts);
+	*sites = (struct live_sites){ 0 };
 }
 
-/* The site of these counters; NULL: they are not published yet, or it is not in `sites`. */
-static struct snapshot_site *site_of(const struct live_site_counters *counters,
-				     struct snapshot_site *sites, size_t site_count)
+/* Allocates zeroed values for the published sites; -1: out of memory. */
+static int new_sites(const struct live_view *view, struct live_sites *ret)
+{
+	size_t count = live_view_used(view, LIVE_SITES);
+
+	*ret = (struct live_sites){ calloc(count + 1, sizeof *ret->live),
+				    calloc(count + 1, sizeof *ret->counts), count };
+	if (!ret->live || !ret->counts) {
+		live_sites_release(ret);
+		return -1;
+	}
+	for (size_t i = 0; i < count; i++)
+		ret->live[i].site = (uint32_t)i;
+	return 0;
+}
+
+/* The site of these counters; 0, which is none: they are not published yet, or it is not in `sites`. */
+static uint32_t site_of(const struct live_site_counters *counters, const struct live_sites *sites)
 {
 	uint32_t site = __atomic_load_n(&counters->site, __ATOMIC_ACQUIRE);
 
-	return site == 0 || site >= site_count ? NULL : &sites[site];
+	return site < sites->count ? site : 0;
 }
 
 /* Modulo 2^64: the numbers are untrusted. */
@@ -78,79 +91,100 @@ static void site_add(struct snapshot_site *site, uint64_t blocks, uint64_t bytes
 	site->bytes = (int64_t)((uint64_t)site->bytes + bytes);
 }
 
-int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapshot_site **ret,
-			size_t *ret_count)
+static void counts_add(struct snapshot_counts *sum, struct snapshot_counts part)
+{
+	sum->calls += part.calls;
+	sum->bytes += part.bytes;
+	sum->temporary += part.temporary;
+	sum->fragmentation += part.fragmentation;
+}
+
+/* Site 0 gets what belongs to no site. */
+static void clear_none(struct live_sites *sites)
+{
+	sites->live[0] = (struct snapshot_site){ 0 };
+	sites->counts[0] = (struct snapshot_counts){ 0 };
+}
+
+int live_read_sites(const void *memory, uint64_t mapped_bytes, struct live_sites *ret)
 {
 	struct live_view view;
 	const struct live_site_counters *site_counters;
-	struct snapshot_site *sites;
-	size_t site_counters_count, site_count;
+	size_t site_counters_count;
 
 	if (live_view_init(&view, memory, mapped_bytes))
 		return -1;
 	site_counters = live_view_at(&view, LIVE_SITE_COUNTERS);
 	site_counters_count = live_view_used(&view, LIVE_SITE_COUNTERS);
 	/* Loaded after the counters that refer to it; sites created later are left out with their blocks. */
-	sites = new_sites(&view, &site_count);
-	if (!sites)
+	if (new_sites(&view, ret) < 0)
 		return -1;
 	for (size_t i = 0; i < site_counters_count; i++) {
 		const struct live_site_counters *c = &site_counters[i];
-		struct snapshot_site *site = site_of(c, sites, site_count);
 
-		if (site)
-			site_add(site, 0 - LIVE_LOAD(c->frees), 0 - LIVE_LOAD(c->freed_bytes));
+		site_add(&ret->live[site_of(c, ret)], 0 - LIVE_LOAD(c->frees),
+			 0 - LIVE_LOAD(c->freed_bytes));
 	}
 	live_view_fence();
 	site_counters_count = live_view_used(&view, LIVE_SITE_COUNTERS);
 	for (size_t i = 0; i < site_counters_count; i++) {
 		const struct live_site_counters *c = &site_counters[i];
-		struct snapshot_site *site = site_of(c, sites, site_count);
+		const struct snapshot_counts counts = { LIVE_LOAD(c->calls), LIVE_LOAD(c->bytes),
+							LIVE_LOAD(c->temporary),
+							LIVE_LOAD(c->fragmentation) };
+		uint32_t site = site_of(c, ret);
 
-		if (site)
-			site_add(site, LIVE_LOAD(c->calls), LIVE_LOAD(c->bytes));
+		site_add(&ret->live[site], counts.calls, counts.bytes);
+		counts_add(&ret->counts[site], counts);
 	}
-	*ret = sites;
-	*ret_count = site_count;
+	clear_none(ret);
 	return 0;
 }
 
-int live_read_site_saved(const void *memory, uint64_t mapped_bytes,
-			 const struct live_mark_read *mark, struct snapshot_site **ret,
-			 size_t *ret_count)
+int live_read_saved_sites(const void *memory, uint64_t mapped_bytes,
+			  const struct live_mark_read *mark, struct live_sites *ret)
 {
 	struct live_view view;
 	const struct live_site_counters *site_counters;
 	const struct live_saved *saved;
-	struct snapshot_site *sites;
-	size_t site_counters_count, site_count, size, at;
+	size_t site_counters_count, size, at, stride = mark->saved_stride;
 
 	if (live_view_init(&view, memory, mapped_bytes))
 		return -1;
 	size = view.region[LIVE_SAVED].bytes / sizeof *saved;
 	at = size ? (size_t)(mark->saved_at % size) : 0;
-	if (!range_within(at, mark->site_counters_count, size))
+	if (!range_within(at, stride ? mark->saved_count : mark->site_counters_count, size))
 		return -1;
 	saved = (const struct live_saved *)live_view_at(&view, LIVE_SAVED) + at;
 	site_counters = live_view_at(&view, LIVE_SITE_COUNTERS);
 	site_counters_count =
 		MIN((size_t)mark->site_counters_count, live_view_used(&view, LIVE_SITE_COUNTERS));
-	sites = new_sites(&view, &site_count);
-	if (!sites)
+	if (new_sites(&view, ret) < 0)
 		return -1;
 	for (size_t i = 1; i < site_counters_count; i++) {
-		struct snapshot_site *site = site_of(&site_counters[i], sites, site_count);
+		uint32_t site = site_of(&site_counters[i], ret);
 
-		if (site)
-			site_add(site, LIVE_LOAD(saved[i].blocks), LIVE_LOAD(saved[i].bytes));
+		site_add(&ret->live[site], LIVE_LOAD(saved[i].blocks), LIVE_LOAD(saved[i].bytes));
+		if (!stride)
+			continue;
+		const struct live_saved *all = &saved[LIVE_SAVED_ALLOCATED * stride + i];
+		const struct live_saved *other = &saved[LIVE_SAVED_OTHER * stride + i];
+
+		counts_add(&ret->counts[site],
+			   (struct snapshot_counts){ LIVE_LOAD(all->blocks), LIVE_LOAD(all->bytes),
+						     LIVE_LOAD(other->blocks),
+						     LIVE_LOAD(other->bytes) });
 	}
-	*ret = sites;
-	*ret_count = site_count;
+	clear_none(ret);
+	if (!stride) {
+		free(ret->counts);
+		ret->counts = NULL;
+	}
 	return 0;
 }
 
 struct live_sum live_sum_heap(const void *memory, uint64_t mapped_bytes,
-			      const struct snapshot_site *sites, size_t count)
+			      const struct live_sites *sites)
 {
 	struct live_view view;
 	struct live_sum sum = { 0 };
@@ -159,11 +193,11 @@ struct live_sum live_sum_heap(const void *memory, uint64_t mapped_bytes,
 		return sum;
 	const struct live_site *all = live_view_at(&view, LIVE_SITES);
 
-	for (size_t i = 1; i < count; i++) {
+	for (size_t i = 1; i < sites->count; i++) {
 		if (LIVE_LOAD(all[i].kind) != LIVE_KIND_HEAP)
 			continue;
-		sum.bytes += (uint64_t)sites[i].bytes;
-		sum.blocks += (uint64_t)sites[i].blocks;
+		sum.bytes += (uint64_t)sites->live[i].bytes;
+		sum.blocks += (uint64_t)sites->live[i].blocks;
 	}
 	return sum;
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "format/live/live_read.h"
 #include "format/recording/rows.h"
 
 struct live_mark_read {
@@ -16,21 +17,21 @@ struct live_mark_read {
 	bool saved;
 	uint64_t saved_at;
 	uint32_t saved_count, site_counters_count;
+	uint32_t saved_stride; /* from one array to the next; 0: only the live numbers were saved */
 };
 
 /* Reads mark number `index`; false: it does not exist, or is not published yet. */
 bool live_mark_get(const void *memory, uint64_t mapped_bytes, size_t index,
 		   struct live_mark_read *ret);
 
-/* The live bytes of every site at a saved snapshot, like live_read_site_live. */
-int live_read_site_saved(const void *memory, uint64_t mapped_bytes,
-			 const struct live_mark_read *mark, struct snapshot_site **ret,
-			 size_t *ret_count);
+/* The numbers of every site at a saved snapshot, like live_read_sites; without saved_stride there are no counts. */
+int live_read_saved_sites(const void *memory, uint64_t mapped_bytes,
+			  const struct live_mark_read *mark, struct live_sites *ret);
 
 /* The sum of all heap sites. Pre: the sites were read from this memory. */
 struct live_sum {
 	uint64_t bytes, blocks;
 };
 struct live_sum live_sum_heap(const void *memory, uint64_t mapped_bytes,
-			      const struct snapshot_site *sites, size_t count);
+			      const struct live_sites *sites);
 #endif

@@ -35,7 +35,12 @@ int live_read_sums(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 		   struct process_rows *rows, struct format_error *error);
 
-/* Live bytes and blocks by site (index = site id; *ret is malloc'd, *ret_count sites). */
-int live_read_site_live(const void *memory, uint64_t mapped_bytes, struct snapshot_site **ret,
-			size_t *ret_count);
+/* The numbers of every site (index = site id; site 0 does not exist), malloc'd. */
+struct live_sites {
+	struct snapshot_site *live;
+	struct snapshot_counts *counts; /* NULL: unknown */
+	size_t count;
+};
+int live_read_sites(const void *memory, uint64_t mapped_bytes, struct live_sites *ret);
+void live_sites_release(struct live_sites *sites);
 #endif

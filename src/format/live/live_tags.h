@@ -39,11 +39,11 @@ _Static_assert(sizeof(struct live_pool) == 64, "pool units");
 /* doc: live_mark: a moment that the program named, in the order in which they came. */
 enum live_mark_kind { LIVE_MARK_POINT, LIVE_MARK_SNAPSHOT, LIVE_MARK_KINDS };
 struct live_mark {
-	uint32_t there; /* 1 once all of it is written, release */
-	uint32_t kind;	/* enum live_mark_kind */
-	uint32_t name;	/* of LIVE_TAGS; 0 = none */
-	uint32_t pad;
-	uint64_t mono_ns; /* CLOCK_MONOTONIC; 0 = unknown */
+	uint32_t there;	       /* 1 once all of it is written, release */
+	uint32_t kind;	       /* enum live_mark_kind */
+	uint32_t name;	       /* of LIVE_TAGS; 0 = none */
+	uint32_t saved_arrays; /* SNAPSHOT: how many arrays saved_count covers; 0 = one */
+	uint64_t mono_ns;      /* CLOCK_MONOTONIC; 0 = unknown */
 	/* SNAPSHOT: values of the site counters [0, site_counters_count), in the ring; saved_count 0 = none were saved */
 	uint64_t saved_at; /* never wraps: the position is this modulo the size of the ring */
 	uint32_t saved_count, site_counters_count;
@@ -51,8 +51,15 @@ struct live_mark {
 };
 _Static_assert(sizeof(struct live_mark) == 48, "on-disk size");
 
-/* doc: live_saved: live bytes and blocks of a site in a thread. */
+/* doc: live_saved: two numbers of a site in a thread, modulo 2^64. A snapshot is one array of them after another, each with an
+ * entry for every site counters. */
+enum live_saved_array {
+	LIVE_SAVED_LIVE,      /* live bytes and blocks */
+	LIVE_SAVED_ALLOCATED, /* bytes and blocks of all calls so far */
+	LIVE_SAVED_OTHER,     /* internal fragmentation of all calls, and temporary blocks */
+	LIVE_SAVED_ARRAYS,
+};
 struct live_saved {
-	uint64_t bytes, blocks; /* modulo 2^64 */
+	uint64_t bytes, blocks;
 };
 #endif

@@ -31,6 +31,7 @@ void process_rows_release(struct process_rows *rows)
 	free(rows->series);
 	free(rows->snapshots);
 	free(rows->snapshot_sites);
+	free(rows->snapshot_counts);
 	for (size_t i = 0; i < rows->mark_count; i++)
 		free(rows->marks[i].name);
 	free(rows->marks);
@@ -57,7 +58,9 @@ uint64_t process_rows_bytes(const struct process_rows *rows)
 	       rows->bar_count * sizeof *rows->bars + rows->age_count * sizeof *rows->ages +
 	       rows->thread_count * sizeof *rows->threads +
 	       rows->series_count * sizeof *rows->series +
-	       rows->snapshot_site_count * sizeof *rows->snapshot_sites +
+	       rows->snapshot_site_count *
+		       (sizeof *rows->snapshot_sites +
+			(rows->snapshot_counts ? sizeof *rows->snapshot_counts : 0)) +
 	       rows->memory_count * sizeof *rows->memory;
 }
 

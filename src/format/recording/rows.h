@@ -96,23 +96,25 @@ struct series_row {
 	uint64_t at_ns; /* since the process' start; all members are columns in this order */
 	uint64_t live_bytes, live_blocks;
 	uint64_t calls, bytes, frees;
-	uint64_t rss_bytes;
-	uint64_t threads;
-	uint64_t map_live_bytes;
+	uint64_t rss_bytes, threads, map_live_bytes;
 	uint64_t own_bytes; /* the recorder's memory */
 };
 
-/* doc: chunk_snapshots: live bytes and blocks of every site that changed since the snapshot before. */
+/* doc: chunk_snapshots: the numbers of every site that changed since the snapshot before. */
 struct snapshot_site {
 	uint32_t site;
-	int64_t bytes, blocks;
+	int64_t bytes, blocks; /* live */
+};
+/* What the site had counted by then; columns in this order. */
+struct snapshot_counts {
+	uint64_t calls, bytes, temporary, fragmentation;
 };
 struct snapshot_row {
 	uint64_t at_ns;
 	uint64_t live_bytes, live_blocks, rss_bytes;
+	uint32_t counted;		/* 1: it has what was counted, not only what was live */
 	uint32_t sites_at, sites_count; /* in process_rows.snapshot_sites */
-	uint32_t
-		mark; /* collector only: 1 + the mark that requested it; 0 = none. It is not part of a file */
+	uint32_t mark; /* not in a file: 1 + the mark that requested it; 0 = none */
 };
 
 /* doc: chunk_marks: a moment that has a name. */
@@ -216,6 +218,7 @@ struct process_rows {
 	struct series_row *series;
 	struct snapshot_row *snapshots;
 	struct snapshot_site *snapshot_sites;
+	struct snapshot_counts *snapshot_counts; /* parallel to it; NULL: no snapshot is counted */
 	struct mark_row *marks;
 	struct memory_row *memory;
 	struct unrecorded_row *unrecorded;

@@ -2,7 +2,7 @@
 /* Marks, and the values of a snapshot.
  *
  * Owns: LIVE_MARKS and LIVE_SAVED, a ring. The collector reads snapshots from the ring and publishes how far it has read in the
- * control page. A snapshot copies the site counters when the program requests it, some ten instructions each, and nobody waits.
+ * control page. A snapshot copies the site counters when the program requests it, some twenty instructions each, and nobody waits.
  * If the ring is full (the collector is behind, or there are too many site counters), the mark says that nothing was saved, and
  * the collector uses the values it finds when it sees the mark. Without a collector the ring fills up once: a reader of the
  * profile finds everything that was saved. */
@@ -72,12 +72,14 @@ static uint64_t room_for(uint64_t count)
 	return at;
 }
 
-/* Reads frees first, so that a block freed meanwhile cannot make a value negative. */
+/* Reads frees first, so that a block freed meanwhile cannot make a value negative. `to` has LIVE_SAVED_ARRAYS arrays of `most`. */
 static uint32_t save(struct live_saved *to, uint64_t most)
 {
+	struct live_saved *all = to + LIVE_SAVED_ALLOCATED * most;
+	struct live_saved *other = to + LIVE_SAVED_OTHER * most;
 	uint64_t first = MIN(memory_used(LIVE_SITE_COUNTERS), most);
 
-	for (uint32_t i = 0; i < most; i++)
+	for (uint64_t i = 0; i < most * LIVE_SAVED_ARRAYS; i++)
 		to[i] = (struct live_saved){ 0, 0 };
 	for (uint32_t i = 1; i < first; i++) {
 		const struct live_site_counters *counters = memory_counters(i);
@@ -91,8 +93,12 @@ static uint32_t save(struct live_saved *to, uint64_t most)
 	for (uint32_t i = 1; i < now; i++) {
 		const struct live_site_counters *counters = memory_counters(i);
 
-		to[i].blocks += __atomic_load_n(&counters->calls, __ATOMIC_RELAXED);
-		to[i].bytes += __atomic_load_n(&counters->bytes, __ATOMIC_RELAXED);
+		all[i].blocks = __atomic_load_n(&counters->calls, __ATOMIC_RELAXED);
+		all[i].bytes = __atomic_load_n(&counters->bytes, __ATOMIC_RELAXED);
+		to[i].blocks += all[i].blocks;
+		to[i].bytes += all[i].bytes;
+		other[i].blocks = __atomic_load_n(&counters->temporary, __ATOMIC_RELAXED);
+		other[i].bytes = __atomic_load_n(&counters->fragmentation, __ATOMIC_RELAXED);
 	}
 	return (uint32_t)now;
 }
@@ -125,7 +131,7 @@ static void save_site_counters(struct slot *slot, struct live_mark *mark)
 {
 	uint64_t size = memory.head->region[LIVE_SAVED].bytes / sizeof(struct live_saved);
 	uint64_t first = memory_used(LIVE_SITE_COUNTERS);
-	uint64_t count = first + MORE;
+	uint64_t each = first + MORE, count = each * LIVE_SAVED_ARRAYS;
 
 	/* Open all of the ring that this may need, since the position is only known under the lock. */
 	if (count > size ||
@@ -140,8 +146,9 @@ static void save_site_counters(struct slot *slot, struct live_mark *mark)
 	if (at != UINT64_MAX) {
 		RECORDER_CHECK(at >= saved_until && at % size + count <= size);
 		mark->site_counters_count = save_at_once(
-			(struct live_saved *)(void *)memory.region[LIVE_SAVED] + at % size, count);
+			(struct live_saved *)(void *)memory.region[LIVE_SAVED] + at % size, each);
 		mark->saved_at = at;
+		mark->saved_arrays = LIVE_SAVED_ARRAYS;
 		mark->saved_count = (uint32_t)count;
 		__atomic_store_n(&saved_until, at + count, __ATOMIC_RELAXED);
 	}
