@@ -92,12 +92,14 @@ static bool bars_value(struct result *result, enum result_unit unit, struct prof
 	return true;
 }
 
-/* The upper bound of the class of the median and of the longest lifetime. Open classes have none. */
+/* The lower bound of the class of the shortest lifetime, the upper bounds of those of the median and of the longest. Open classes have
+ * none. */
 static void fill_within(struct profile_bars bars, struct result_value *row)
 {
 	uint64_t total = 0, below = 0;
 
 	row[SITE_MEDIAN_LIFETIME_NS] = row[SITE_MAX_LIFETIME_NS] = value_unknown();
+	row[SITE_MIN_LIFETIME_NS] = bars.count ? ns_of_ms(bars.at[0].low) : value_unknown();
 	row[SITE_SHORT_LIVED_FREES] = value_count(0);
 	for (size_t i = 0; i < bars.count; i++)
 		total = saturating_add(total, bars.at[i].count);
@@ -113,6 +115,18 @@ static void fill_within(struct profile_bars bars, struct result_value *row)
 	}
 }
 
+static void fill_extremes(struct profile_bars sizes, struct result_value *row)
+{
+	row[SITE_SMALLEST_BYTES] = row[SITE_LARGEST_BYTES] = value_unknown();
+	if (sizes.count == 0)
+		return;
+	uint64_t most = sizes.at[sizes.count - 1].high;
+
+	row[SITE_SMALLEST_BYTES] = value_bytes(sizes.at[0].low);
+	if (most != UINT64_MAX) /* an open class */
+		row[SITE_LARGEST_BYTES] = value_bytes(most);
+}
+
 static bool fill_distributions(const struct site_source *s, const struct entry *e,
 			       const struct site_numbers *n, struct result_value *row)
 {
@@ -124,6 +138,7 @@ static bool fill_distributions(const struct site_source *s, const struct entry *
 	    profile_lifetimes(e->process, e->site->id, slots, arena, &lifetimes) < 0)
 		return false;
 	fill_within(lifetimes, row);
+	fill_extremes(sizes, row);
 	row[SITE_SHORT_LIVED_SHARE] = value_percent(row[SITE_SHORT_LIVED_FREES].number, n->frees);
 	row[SITE_SHORT_LIVED_FREES] =
 		value_part(UNIT_COUNT, row[SITE_SHORT_LIVED_FREES].number, VARIANCE_FREES, n);
@@ -202,6 +217,16 @@ static bool fill_ages(struct site_source *s, const struct entry *e, const struct
 	return true;
 }
 
+/* A block that is sampled is so for its call and its free: their errors add up. */
+static struct result_value operations_of(const struct site_numbers *n)
+{
+	double calls = sqrt(fabs(estimate_variance(n, VARIANCE_CALLS, n->calls)));
+	double frees = sqrt(fabs(estimate_variance(n, VARIANCE_FREES, n->frees)));
+
+	return value_estimate(value_count(saturating_add(n->calls, n->frees)),
+			      (calls + frees) * (calls + frees));
+}
+
 static void fill_numbers(const struct site_source *s, const struct entry *e,
 			 const struct site_numbers *n, struct result_value *row)
 {
@@ -219,6 +244,7 @@ static void fill_numbers(const struct site_source *s, const struct entry *e,
 	row[SITE_MEAN_LIFETIME_NS] =
 		n->frees ? value_ns(mean_lifetime_ns(n->lifetime_ms_sum, n->frees))
 			 : value_unknown();
+	row[SITE_OPERATIONS] = operations_of(n);
 	row[SITE_TEMPORARY_SHARE] = value_percent(n->temporary_calls, n->calls);
 	row[SITE_MOVED_SHARE] = value_percent(r->moved_calls, r->calls);
 	row[SITE_FIRST_SEEN_NS] = value_ns(e->site->born_ns);
@@ -259,13 +285,14 @@ static void clear_unknown(const struct site_numbers *n, struct result_value *row
 		SITE_MEAN_LIFETIME_NS,
 		SITE_SHORT_LIVED_FREES,
 		SITE_SHORT_LIVED_SHARE,
+		SITE_MIN_LIFETIME_NS,
 		SITE_MEDIAN_LIFETIME_NS,
 		SITE_MAX_LIFETIME_NS,
 		SITE_LIFETIMES,
 	};
 	static const enum site_column unknown_if_no_live[] = {
-		SITE_LIVE_BYTES,       SITE_LIVE_BLOCKS, SITE_NOT_FREED_BYTES,
-		SITE_NOT_FREED_BLOCKS, SITE_FREES,	 SITE_FREED_BYTES
+		SITE_LIVE_BYTES, SITE_LIVE_BLOCKS, SITE_NOT_FREED_BYTES, SITE_NOT_FREED_BLOCKS,
+		SITE_FREES,	 SITE_FREED_BYTES, SITE_OPERATIONS,
 	};
 
 	for (size_t i = 0; n->has_remote_frees && i < ARRAY_SIZE(unknown_if_remote_frees); i++)
@@ -287,6 +314,7 @@ static void fill_window(const struct site_source *s, const struct entry *e,
 	for (size_t i = 0; i < ARRAY_SIZE(counted); i++)
 		row[counted[i]] = source_estimate(&site_columns[counted[i]], &w, &w);
 	row[SITE_MEAN_BYTES] = w.calls ? value_bytes(w.bytes / w.calls) : value_unknown();
+	row[SITE_OPERATIONS] = operations_of(&w);
 	row[SITE_TEMPORARY_SHARE] = value_percent(w.temporary_calls, w.calls);
 }
 

@@ -43,6 +43,11 @@
 	X(SITE_CALLS, { "calls", "CALLS", UNIT_COUNT }, NUMBER(calls, CALLS))                          \
 	X(SITE_RATE, { "calls_per_second", "RATE", UNIT_RATE })                                        \
 	X(SITE_MEAN_BYTES, { "mean_bytes", "MEAN SIZE", UNIT_BYTES })                                  \
+	/* of sites with many sizes, the bounds of the first and the last class */                     \
+	X(SITE_SMALLEST_BYTES, { "smallest_bytes", "SMALLEST", UNIT_BYTES })                           \
+	X(SITE_LARGEST_BYTES, { "largest_bytes", "LARGEST", UNIT_BYTES })                              \
+	/* calls and frees */                                                                          \
+	X(SITE_OPERATIONS, { "operations", "OPERATIONS", UNIT_COUNT })                                 \
 	X(SITE_TEMPORARY_CALLS, { "temporary_calls", "TEMPORARY", UNIT_COUNT },                        \
 	  NUMBER(temporary_calls, CALLS))                                                              \
 	/* of its own calls */                                                                         \
@@ -66,6 +71,7 @@
 	X(SITE_SHORT_LIVED_FREES, { "short_lived_frees", "WITHIN 1 MS", UNIT_COUNT })                  \
 	/* of its own frees */                                                                         \
 	X(SITE_SHORT_LIVED_SHARE, { NULL, "OF FREED", UNIT_PERCENT })                                  \
+	X(SITE_MIN_LIFETIME_NS, { "min_lifetime_ns", "NONE WITHIN", UNIT_NS })                         \
 	X(SITE_MEDIAN_LIFETIME_NS, { "median_lifetime_ns", "HALF WITHIN", UNIT_NS })                   \
 	X(SITE_MAX_LIFETIME_NS, { "max_lifetime_ns", "ALL WITHIN", UNIT_NS })                          \
 	X(SITE_SAMPLES, { "samples", NULL, UNIT_COUNT }, NUMBER(samples, NONE))                        \

@@ -109,7 +109,13 @@ def test_lifetimes_tell_short_from_long(recorded, report_json):
     assert total(held, "frees") == 100 and total(held, "short_lived_frees") == 0
     assert all(256 * MS <= row["median_lifetime_ns"] <= 4096 * MS for row in held)
     assert all(128 * MS < row["mean_lifetime_ns"] <= row["max_lifetime_ns"] for row in held)
+    assert all(128 * MS <= row["min_lifetime_ns"] <= row["mean_lifetime_ns"] for row in held)
+    assert all(row["smallest_bytes"] == row["largest_bytes"] == 200 and row["operations"] == 200 for row in held)
+    few = own(result, "take_few_sizes")
+    assert all(row["smallest_bytes"] == 24 and row["largest_bytes"] == 70000 and row["min_lifetime_ns"] == 0 for row in few)
+    # More than eight sizes, from 1 to 4000: the bounds of their classes.
     many = own(result, "take_many_sizes")
+    assert all(row["smallest_bytes"] == 1 and row["largest_bytes"] == 4095 for row in many) and total(many, "operations") == 8000
     assert total(many, "short_lived_frees") >= 3900  # freed at once; the clock may tick in between
     # Most blocks that lived briefly come first.
     brief = [row["short_lived_frees"] for row in result["sites"]]

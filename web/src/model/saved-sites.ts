@@ -278,6 +278,7 @@ function rowOf({ data, cost, durationNs }: Work, site: number): Record<string, u
 		live_bytes: cost.bytes[site],
 		live_blocks: cost.blocks[site],
 		calls_per_second: Math.floor((row.calls! * 1e9) / durationNs),
+		operations: row.calls! + row.frees!,
 		mean_bytes: row.calls ? Math.floor(row.total_bytes! / row.calls) : null,
 		mean_not_freed_bytes: row.not_freed_blocks ? Math.floor(row.not_freed_bytes! / row.not_freed_blocks) : null,
 		lifetime_ns: row.lifetime_ms! * 1e6,
