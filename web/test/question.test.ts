@@ -53,6 +53,21 @@ describe('the question of a view', () => {
 		]);
 		expect(costParams(parseState('#/flame?cost=calls&at=end'), 'flame')).toEqual([['cost', 'calls']]);
 	});
+	it('counts in a range of time what is counted, where the view can', () => {
+		const range = '?cost=calls&at=snap%3A9&minus=snap%3A2';
+		expect(costParams(parseState(`#/flame${range}`), 'flame')).toEqual([
+			['cost', 'calls'],
+			['at', 'snap:9'],
+			['minus', 'snap:2'],
+		]);
+		expect(costParams(parseState('#/tree?cost=rate&minus=snap%3A2'), 'tree')).toEqual([
+			['cost', 'rate'],
+			['at', 'end'],
+			['minus', 'snap:2'],
+		]);
+		expect(costParams(parseState(`#/sizes${range}`), 'sizes')).toEqual([['cost', 'calls']]);
+		expect(costParams(parseState('#/tree?cost=max&at=end&minus=snap%3A2'), 'tree')).toEqual([['cost', 'max']]);
+	});
 	it('is left out where the view takes none', () => {
 		expect(costParams(state, 'timeline')).toEqual([]);
 		expect(costParams(parseState('#/sizes?cost=leaked'), 'sizes')).toEqual([]);

@@ -578,6 +578,21 @@ def test_the_brush_asks_for_kept_moments(scene, report):
     assert "cost=live" in brush["stepped"] and "cost=grown" in brush["ranged"]
 
 
+def test_a_range_counts_what_was_allocated_in_it(scene, report):
+    brush = scene("brushCounted")
+    later, earlier = re.search(r"cost=calls&at=(snap%3A\d+|end)&minus=(snap%3A\d+)", brush["drag"]["hash"]).groups()
+    window = ("--at", later.replace("%3A", ":"), "--minus", earlier.replace("%3A", ":"))
+    calls = report("sites", "--cost", "calls", "--kind", "heap", *window)
+    assert digits(brush["drag"]["sum"]) == calls["shown"] < report("sites", "--cost", "calls", "--kind", "heap", "--limit", "1")["shown"]
+    assert brush["drag"]["moment"].endswith(calls["moment"])
+    # The range stays when another number is chosen that is counted, until the whole run is.
+    total = report("sites", "--cost", "total", "--kind", "heap", "--limit", "1", *window)
+    assert digits(brush["total"]["sum"]) == total["shown"] and "minus=" in brush["total"]["hash"]
+    whole = report("sites", "--cost", "total", "--kind", "heap", "--limit", "1")
+    assert digits(brush["whole"]["sum"]) == whole["shown"] and "minus=" not in brush["whole"]["hash"]
+    assert brush["whole"]["moment"].endswith("over the whole run")
+
+
 def test_an_address_shows_another_person_the_same(scene):
     trip = scene("roundTrip")
     assert trip["here"] == trip["there"]

@@ -228,6 +228,31 @@ export const DOINGS = {
     const ranged = await press(page, "Shift+ArrowRight");
     return { click, drag, stepped, ranged };
   },
+  /** A drag on the strip while the number is one that is counted, then another such number, and back to the whole run. */
+  async brushCounted(page) {
+    const now = async () => ({
+      hash: await hashOf(page),
+      sum: (await texts(page, ".question .answer strong"))[0].title,
+      moment: (await texts(page, ".question .answer .soft"))[0].title,
+    });
+    await show(page, "sites?cost=calls");
+    const box = await page.locator(".strip .u-over").boundingBox();
+    const y = box.y + box.height / 2;
+    await page.mouse.move(box.x + box.width * 0.2, y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.5, y, { steps: 4 });
+    await page.mouse.move(box.x + box.width * 0.8, y, { steps: 4 });
+    await page.mouse.up();
+    await idle(page);
+    const drag = await now();
+    const rows = await grid(page, "Sites");
+    await page.selectOption("#question", "total");
+    await idle(page);
+    const total = await now();
+    await page.locator(".question .pick button.link").click();
+    await idle(page);
+    return { drag, rows, total, whole: await now() };
+  },
   /** What one person sees at an address, another does. */
   async roundTrip(page, plan, browser) {
     await show(page, "sites?cost=total");

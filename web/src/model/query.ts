@@ -10,13 +10,23 @@ function first(state: State, key: string): string | undefined {
 	return state.values[key]?.[0];
 }
 
+/** The range of time in which a number is counted; empty: the whole run. */
+export function windowParams(state: State): Params {
+	const since = first(state, 'minus');
+	if (!since || !questionOf(first(state, 'cost') ?? 'peak').ofWindow) return [];
+	return [
+		['at', first(state, 'at') ?? 'end'],
+		['minus', since],
+	];
+}
+
 /** --cost, --at and --minus of the query; empty if the view accepts none. */
 export function costParams(state: State, view: string): Params {
 	const takes = REPORT_VIEWS[view]?.costs ?? 'none';
 	const question = questionOf(first(state, 'cost') ?? 'peak');
 	const moment = first(state, 'at');
 	if (takes === 'none' || (takes !== 'all' && !takes.includes(question.name))) return [];
-	if (!question.ofMoment) return [['cost', question.name]];
+	if (!question.ofMoment) return [['cost', question.name], ...(REPORT_VIEWS[view]?.wholeRun ? [] : windowParams(state))];
 	const blocks = first(state, 'unit') === 'blocks';
 	if (question.name === 'peak')
 		return blocks

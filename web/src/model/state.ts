@@ -148,3 +148,8 @@ export const comparing = computed<boolean>(() => value('compare') === '1' && sta
 
 /** Numbers are differences: positive and negative ones are not parts of a whole. */
 export const differing = computed<boolean>(() => comparing.value || question.value.name === 'grown');
+
+/** Whether the number is what was counted in a selected range of time. */
+export function inWindow(): boolean {
+	return Boolean(question.value.ofWindow && value('minus'));
+}

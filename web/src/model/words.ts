@@ -10,8 +10,10 @@ export interface Question {
 	label: string;
 	/** One sentence that defines the number. */
 	help: string;
-	/** Refers to one moment, so that --at applies; else to the whole run. */
+	/** Refers to one moment, so that --at applies; else to the whole run, ... */
 	ofMoment: boolean;
+	/** ... or to what was counted between --minus and --at, if they are given. */
+	ofWindow?: true;
 	unit: Unit;
 	/** The key of the number in rows of sites and in trees. */
 	key: string;
@@ -59,8 +61,9 @@ export const QUESTIONS: readonly Question[] = [
 	{
 		name: 'total',
 		label: 'Total requested',
-		help: 'Bytes requested over the whole run, freed or not.',
+		help: 'Bytes requested, freed or not, over the whole run or in the selected range of time.',
 		ofMoment: false,
+		ofWindow: true,
 		unit: 'bytes',
 		key: 'total_bytes',
 		title: 'Total',
@@ -68,8 +71,9 @@ export const QUESTIONS: readonly Question[] = [
 	{
 		name: 'calls',
 		label: 'Allocations',
-		help: 'Calls that allocated, over the whole run.',
+		help: 'Calls that allocated, over the whole run or in the selected range of time.',
 		ofMoment: false,
+		ofWindow: true,
 		unit: 'count',
 		key: 'calls',
 		title: 'Calls',
@@ -79,6 +83,7 @@ export const QUESTIONS: readonly Question[] = [
 		label: 'Temporary allocations',
 		help: 'Allocations freed before the same thread made its next one.',
 		ofMoment: false,
+		ofWindow: true,
 		unit: 'count',
 		key: 'temporary_calls',
 		title: 'Temporary',
@@ -97,6 +102,7 @@ export const QUESTIONS: readonly Question[] = [
 		label: 'Rounding waste',
 		help: 'Internal fragmentation: bytes that the allocator added by rounding up.',
 		ofMoment: false,
+		ofWindow: true,
 		unit: 'bytes',
 		key: 'internal_fragmentation_bytes',
 		title: 'Waste',
@@ -122,8 +128,9 @@ export const QUESTIONS: readonly Question[] = [
 	{
 		name: 'rate',
 		label: 'Allocations per second',
-		help: 'Calls that allocated, per second of the run.',
+		help: 'Calls that allocated, per second of the run or of the selected range of time.',
 		ofMoment: false,
+		ofWindow: true,
 		unit: 'rate',
 		key: 'calls_per_second',
 		title: 'Rate',
@@ -206,6 +213,8 @@ interface Takes {
 	filters: 'all' | readonly string[];
 	/** Also accepts two recordings. */
 	compares: boolean;
+	/** Its numbers are of the whole run, whatever range of time is selected. */
+	wholeRun?: true;
 }
 
 const ALL: Takes = { costs: 'all', filters: 'all', compares: true };
@@ -220,11 +229,11 @@ export const REPORT_VIEWS: Readonly<Record<string, Takes>> = {
 	flame: ALL,
 	tags: { ...ALL, compares: false },
 	pools: { costs: 'none', filters: 'all', compares: false },
-	history: { costs: 'all', filters: NO_THREADS, compares: false },
-	sizes: { costs: ['calls', 'total', 'waste'], filters: 'all', compares: false },
+	history: { costs: 'all', filters: NO_THREADS, compares: false, wholeRun: true },
+	sizes: { costs: ['calls', 'total', 'waste'], filters: 'all', compares: false, wholeRun: true },
 	lifetimes: { costs: 'none', filters: 'all', compares: false },
 	reallocs: { costs: 'none', filters: 'all', compares: false },
-	threads: { costs: ['calls', 'total'], filters: ['thread', 'process'], compares: false },
+	threads: { costs: ['calls', 'total'], filters: ['thread', 'process'], compares: false, wholeRun: true },
 	advice: { costs: 'none', filters: NO_THREADS, compares: false },
 	growth: { costs: 'none', filters: NO_THREADS, compares: false },
 	memory: { costs: 'none', filters: ['process'], compares: false },

@@ -4,11 +4,11 @@ import { isLive } from '../model/live';
 import { sumQuestion } from '../model/query';
 import { UNSAVED_MOMENTS } from '../model/saved-sites';
 import { saved, useAnswer } from '../model/source';
-import { address, costOf, differing, endForPeak, peakUnknown, question, set, value } from '../model/state';
+import { address, costOf, differing, endForPeak, inWindow, peakUnknown, question, set, value } from '../model/state';
 import type { Answered } from '../model/types';
 import { share } from '../model/units';
 import { Amount, amountText, errorOf, hintOf } from './amount';
-import { QUESTIONS, type Question } from '../model/words';
+import { QUESTIONS, questionOf, type Question } from '../model/words';
 import { findMoment, momentsOf, type Moment } from '../model/moments';
 import { useScope } from './scope';
 import { useNamed, useTimeline } from './strip';
@@ -16,6 +16,11 @@ import { useNamed, useTimeline } from './strip';
 const MOMENT_NAMES = new Set(['live', 'grown']);
 
 function choose(name: string, moments: readonly Moment[]): void {
+	/* A selected range stays, unless it begins or ends at the peak, where nothing is counted. */
+	if (questionOf(name).ofWindow && value('minus') && value('minus') !== 'peak' && value('at') !== 'peak') {
+		set({ cost: name });
+		return;
+	}
 	if (!MOMENT_NAMES.has(name)) {
 		set({ cost: costOf(name), at: null, minus: null });
 		return;
@@ -141,6 +146,15 @@ export function QuestionPick({ known }: { known: boolean }) {
 					</select>
 				)}
 			</div>
+			{inWindow() && (
+				<div class="pick">
+					<MomentPick label="from" name="minus" moments={moments.filter((moment) => moment.kind !== 'peak')} />
+					<MomentPick label="to" name="at" moments={moments.filter((moment) => moment.kind !== 'peak')} />
+					<button type="button" class="link" title="Count over the whole run" onClick={() => set({ at: null, minus: null })}>
+						whole run
+					</button>
+				</div>
+			)}
 			{MOMENT_NAMES.has(name) && (
 				<div class="pick">
 					{name === 'grown' && <MomentPick label="from" name="minus" moments={moments} />}

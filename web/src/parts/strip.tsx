@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time strip above every view: live heap and RSS over the run. A click selects a moment, a drag the growth between two. The nearest
-// snapshot is used, and the strip says so.
+// The time strip above every view: live heap and RSS over the run. A click selects a moment, a drag the growth between two, or what was
+// counted between them if the number is counted. The nearest snapshot is used, and the strip says so.
 import type { TargetedKeyboardEvent } from 'preact';
 import { isLive } from '../model/live';
 import { canonical, ask as askParams } from '../model/query';
 import { useAnswer } from '../model/source';
-import { costOf, set, value } from '../model/state';
+import { costOf, inWindow, question, set, value } from '../model/state';
 import type { SnapshotsResult, TimelineResult } from '../model/types';
 import { eventsOf, findMoment, momentsOf, nearestMoment, type Event, type Moment } from '../model/moments';
 import { bytes } from '../model/units';
@@ -45,9 +45,9 @@ export function marksOf(moments: readonly Moment[], events: readonly Event[]): M
 /** The selected moments as a range; from and to are equal for a single moment. */
 export function chosenRange(moments: readonly Moment[]): { from: number; to: number } | undefined {
 	const cost = value('cost') ?? 'peak';
-	if (cost !== 'live' && cost !== 'grown') return undefined;
 	const to = findMoment(moments, value('at') ?? 'end');
-	const from = cost === 'grown' ? findMoment(moments, value('minus') ?? 'peak') : to;
+	if (cost !== 'live' && cost !== 'grown' && !inWindow()) return undefined;
+	const from = cost !== 'live' ? findMoment(moments, value('minus') ?? 'peak') : to;
 	return from && to && { from: Math.min(from.at, to.at), to: Math.max(from.at, to.at) };
 }
 
@@ -56,11 +56,15 @@ export function choosePoint(moments: readonly Moment[], at: number): void {
 	if (moment) set({ cost: 'live', at: moment.word, minus: null });
 }
 
-export function chooseRange(moments: readonly Moment[], from: number, to: number): void {
+export function chooseRange(all: readonly Moment[], from: number, to: number): void {
+	/* What is counted is known at snapshots and at the end, not at the peak. */
+	const counted = question.value.ofWindow;
+	const moments = counted ? all.filter((moment) => moment.kind !== 'peak') : all;
 	const first = nearestMoment(moments, from);
 	const last = nearestMoment(moments, to);
 	if (!first || !last) return;
 	if (first.word === last.word) set({ cost: 'live', at: last.word, minus: null });
+	else if (counted) set({ at: last.word, minus: first.word });
 	else set({ cost: 'grown', at: last.word, minus: first.word });
 }
 
@@ -68,7 +72,7 @@ export function chooseRange(moments: readonly Moment[], from: number, to: number
 function onKey(event: TargetedKeyboardEvent<HTMLElement>, moments: readonly Moment[]): void {
 	const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
 	if (event.key === 'Escape') {
-		set({ cost: costOf('peak'), at: null, minus: null });
+		set(inWindow() ? { at: null, minus: null } : { cost: costOf('peak'), at: null, minus: null });
 		return;
 	}
 	if (!step || !moments.length) return;

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ask as askParams, canonical, filtersOf, FIRST_SITES, sumQuestion, type Params } from '../model/query';
 import { UNSAVED_AXES } from '../model/saved-sites';
 import { saved, useAnswer } from '../model/source';
-import { comparing, note, peakUnknown, question, set, state, value, type State } from '../model/state';
+import { comparing, inWindow, note, peakUnknown, question, set, state, value, type State } from '../model/state';
 import type { Answered, GroupsResult, HistoryResult, SitesResult, StacksResult } from '../model/types';
 import { count } from '../model/units';
 import { AXES, axisOf } from '../model/words';
@@ -49,7 +49,8 @@ function orderedState(axis: string): State {
 	const cost = text.startsWith('-') ? ORDERS[text.slice(1)] : undefined;
 	const name = question.value.name;
 	if (cost && peakUnknown.value !== undefined && UNKNOWN_ORDERS.has(cost)) return state.value;
-	if (!cost || axis !== 'site' || comparing.value || saved.value || name === 'live' || name === 'grown') return state.value;
+	if (!cost || axis !== 'site' || comparing.value || saved.value || name === 'live' || name === 'grown' || inWindow())
+		return state.value;
 	return { ...state.value, values: { ...state.value.values, cost: [cost], unit: [], at: [], minus: [] } };
 }
 
