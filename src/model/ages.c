@@ -87,3 +87,18 @@ int profile_ages(const struct profile_process *p, const bool *slots, struct aren
 	*ret = (struct profile_ages){ at, first, rows->site_count };
 	return 0;
 }
+
+size_t profile_live_size_count(const struct profile_process *p)
+{
+	return p->rows->live_size_count;
+}
+
+struct profile_live_size profile_live_size(const struct profile_process *p, size_t index)
+{
+	const struct live_size_row *row = &p->rows->live_sizes[index];
+	const struct site_counters_row *counters = &p->rows->site_counters[row->counters];
+
+	return (struct profile_live_size){
+		{ same_site(p, counters->site) }, counters->slot, row->low, row->high, row->blocks
+	};
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocks that were live at the end, by age. */
+/* The blocks that were live at the end, by age and by size. */
 #ifndef MODEL_AGES_H
 #define MODEL_AGES_H
 
@@ -24,5 +24,15 @@ struct profile_ages {
  */
 int profile_ages(const struct profile_process *process, const bool *slots, struct arena *arena,
 		 struct profile_ages *ret);
+
+/* Live blocks of one site and slot with [low, high] requested bytes; equal: the exact size. In any order; several may be equal. Empty
+ * like the ages, and for recordings before 1.10. */
+struct profile_live_size {
+	site_id site;
+	uint32_t slot;
+	uint64_t low, high, blocks;
+};
+size_t profile_live_size_count(const struct profile_process *process);
+struct profile_live_size profile_live_size(const struct profile_process *process, size_t index);
 
 #endif

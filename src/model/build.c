@@ -114,6 +114,21 @@ static void check_ages(struct process_rows *rows, uint64_t *damaged)
 	rows->age_count = kept;
 }
 
+static void check_live_sizes(struct process_rows *rows, uint64_t *damaged)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < rows->live_size_count; i++) {
+		const struct live_size_row *row = &rows->live_sizes[i];
+
+		if (row->counters < rows->site_counters_count && row->low <= row->high)
+			rows->live_sizes[kept++] = *row;
+		else
+			++*damaged;
+	}
+	rows->live_size_count = kept;
+}
+
 /* Tables by slot are sized by the largest slot: a bogus one must not make them huge. */
 static void check_slots(struct process_rows *rows, uint64_t *damaged)
 {
@@ -329,6 +344,7 @@ static void check_rows(struct process_rows *rows, uint64_t *damaged)
 	check_sites(rows, damaged);
 	check_site_counters(rows, damaged);
 	check_ages(rows, damaged);
+	check_live_sizes(rows, damaged);
 	check_slots(rows, damaged);
 	check_snapshots(rows, damaged);
 	check_marks(rows, damaged);

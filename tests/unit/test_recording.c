@@ -145,13 +145,9 @@ static void fill_site_counters(struct process_rows *p, size_t scale)
 		c->freed_fragmentation = number();
 		c->lifetime_ms_sum = number();
 		if (below(4) == 0)
-			c->reallocs = (struct live_reallocs){ .calls = number(),
-							      .moved_calls = number(),
-							      .moved_bytes = number(),
-							      .grown_calls = number(),
-							      .shrunk_calls = number(),
-							      .old_bytes = number(),
-							      .new_bytes = number() };
+			c->reallocs =
+				(struct live_reallocs){ number(), number(), number(), number(),
+							number(), number(), number() };
 		c->sizes_at = (uint32_t)p->bar_count;
 		c->sizes_count = fill_bars(p, c, 1);
 		c->lifetimes_at = (uint32_t)p->bar_count;
@@ -159,11 +155,16 @@ static void fill_site_counters(struct process_rows *p, size_t scale)
 	}
 	p->age_count = p->site_counters_count ? below(scale) : 0;
 	p->ages = rows_of(p->age_count, sizeof *p->ages);
-	for (size_t i = 0; i < p->age_count; i++)
-		p->ages[i] = (struct age_row){ .counters = (uint32_t)below(p->site_counters_count),
-					       .bucket = (uint32_t)below(40),
-					       .blocks = number(),
-					       .bytes = number() };
+	p->live_size_count = p->age_count;
+	p->live_sizes = rows_of(p->live_size_count, sizeof *p->live_sizes);
+	for (size_t i = 0; i < p->age_count; i++) {
+		p->ages[i] = (struct age_row){ (uint32_t)below(p->site_counters_count),
+					       (uint32_t)below(40), number(), number() };
+		p->live_sizes[i].counters = p->ages[i].counters;
+		p->live_sizes[i].low = i;
+		p->live_sizes[i].high = i + below(100);
+		p->live_sizes[i].blocks = number();
+	}
 }
 
 static void fill_threads(struct process_rows *p, size_t scale)
@@ -432,11 +433,10 @@ static void assert_same_process(struct process_rows *a, struct process_rows *b)
 	SAME(a, b, series, series_count);
 	SAME(a, b, snapshots, snapshot_count);
 	SAME(a, b, memory, memory_count);
+	SAME(a, b, live_sizes, live_size_count);
 	SAME(a, b, snapshot_sites, snapshot_site_count);
-	if (a->snapshot_counts && a->snapshot_site_count > 0) {
-		assert_non_null(b->snapshot_counts);
+	if (a->snapshot_counts)
 		SAME(a, b, snapshot_counts, snapshot_site_count);
-	}
 	assert_int_equal(a->unrecorded_count, b->unrecorded_count);
 	for (size_t i = 0; i < a->unrecorded_count; i++) {
 		assert_string_equal(a->unrecorded[i].path, b->unrecorded[i].path);

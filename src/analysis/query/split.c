@@ -12,7 +12,9 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/ages.h"
 #include "model/estimates.h"
+#include "util/cleanup.h"
 #include "util/text/units.h"
 #include "util/vector.h"
 
@@ -173,6 +175,42 @@ static bool add_sizes(group_vector *groups, const struct profile_process *p, sit
 	return true;
 }
 
+/* The bytes of a class are estimated as those of its middle. */
+static struct split_group live_group(const struct profile_live_size *size, uint64_t interval)
+{
+	struct split_group group = { .low = size->low, .high = size->high };
+	struct profile_bar bar = { size->low, size->high, size->blocks, 0 };
+	uint64_t each = size->low +
+			(size->high == UINT64_MAX ? size->low / 2 : (size->high - size->low) / 2);
+
+	group.m.live_blocks = (int64_t)MIN(size->blocks, (uint64_t)INT64_MAX);
+	group.m.live_bytes = (int64_t)MIN(product(each, size->blocks), (uint64_t)INT64_MAX);
+	if (interval) {
+		double blocks = (double)size->blocks * estimate_size_variance(bar, interval);
+
+		group.m.variance.samples = 1;
+		group.m.variance.live_blocks = (float)blocks;
+		group.m.variance.live_bytes = (float)(blocks * (double)each * (double)each);
+	}
+	return group;
+}
+
+static bool add_live_sizes(const struct selection *s, const struct profile_process *p,
+			   const struct profile_site *const *sites, group_vector *groups)
+{
+	const bool *slots = selection_slots(s, p);
+
+	for (size_t i = 0; i < profile_live_size_count(p); i++) {
+		struct profile_live_size size = profile_live_size(p, i);
+		const struct profile_site *site = sites[size.site.v];
+
+		if (site && (!slots || slots[size.slot]) &&
+		    !vector_push(groups, live_group(&size, site->interval)))
+			return false;
+	}
+	return true;
+}
+
 static int compare_sizes(const void *left, const void *right)
 {
 	const struct split_group *a = left, *b = right;
@@ -240,13 +278,33 @@ static bool collect_sizes(const struct selection *s, group_vector *groups)
 	return true;
 }
 
+/* Entries are ordered by process. */
+static bool collect_live_sizes(const struct selection *s, group_vector *groups)
+{
+	for (size_t i = 0; i < s->count;) {
+		AUTO(arena_release) struct arena scratch = ARENA_INIT;
+		const struct profile_process *p = s->entries[i].process;
+		const struct profile_site **sites =
+			ARENA_ARRAY(&scratch, const struct profile_site *, profile_site_ids(p) + 1);
+
+		for (; sites && i < s->count && s->entries[i].process == p; i++)
+			sites[s->entries[i].site->id.v] = s->entries[i].site;
+		if (!sites || !add_live_sizes(s, p, sites, groups))
+			return false;
+		groups->count = merge_sizes(groups->at, groups->count);
+	}
+	return true;
+}
+
 int split_sizes(const struct selection *s, struct arena *arena, struct split_group **ret,
 		size_t *ret_count, struct error *error)
 {
 	group_vector groups = { 0 };
 	struct split_group *kept = NULL;
 
-	if (collect_sizes(s, &groups)) {
+	bool live = cost_rows[s->cost].time == COST_OF_MOMENT;
+
+	if (live ? collect_live_sizes(s, &groups) : collect_sizes(s, &groups)) {
 		kept = arena_copy(arena, groups.at, groups.count * sizeof *groups.at);
 		for (size_t i = 0; kept && i < groups.count; i++) {
 			kept[i].label = size_label(arena, kept[i].low, kept[i].high);
@@ -270,5 +328,8 @@ int split_by_size(const struct selection *s, struct arena *arena, struct split_g
 				 "of sizes only the costs calls and total are known: %s is counted "
 				 "for whole sites",
 				 cost_rows[s->cost].name);
+	if (s->window)
+		return error_set(error, "--by size requires the whole run: what was requested "
+					"between two moments is kept per site, not per size");
 	return split_sizes(s, arena, ret, ret_count, error);
 }

@@ -38,7 +38,8 @@ int split_by_thread(const struct selection *selection, struct arena *arena,
 int split_by_size(const struct selection *selection, struct arena *arena, struct split_group **ret,
 		  size_t *ret_count, struct error *error);
 
-/* The same for any cost. */
+/* The same for any cost. If that is live or blocks, of the blocks that were live at the end: only live_bytes and live_blocks are
+ * known then. */
 int split_sizes(const struct selection *selection, struct arena *arena, struct split_group **ret,
 		size_t *ret_count, struct error *error);
 

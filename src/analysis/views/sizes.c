@@ -3,6 +3,8 @@
  * The view `sizes`: the distribution of requested sizes, and the internal fragmentation added by
  * rounding up.
  *
+ * With the cost live or blocks, of the blocks that were live at the end instead, whose sizes are known exactly.
+ *
  * Sites with few sizes have exact sizes, those with many have size classes. Rounding is counted per
  * site; for a single size it is known only if a site requests that size alone.
  */
@@ -18,6 +20,10 @@
 	X(SIZE_LOW, "low_bytes", NULL, UNIT_BYTES)                                                 \
 	X(SIZE_HIGH, "high_bytes", NULL, UNIT_BYTES)                                               \
 	X(SIZE_EXACT, "exact", NULL, UNIT_FLAG)                                                    \
+	X(SIZE_BLOCKS, "live_blocks", "BLOCKS", UNIT_COUNT)                                        \
+	X(SIZE_BLOCKS_SHARE, NULL, "OF BLOCKS", UNIT_PERCENT)                                      \
+	X(SIZE_LIVE, "live_bytes", "LIVE", UNIT_BYTES)                                             \
+	X(SIZE_LIVE_SHARE, NULL, "OF LIVE", UNIT_PERCENT)                                          \
 	X(SIZE_CALLS, "calls", "CALLS", UNIT_COUNT)                                                \
 	X(SIZE_CALLS_SHARE, NULL, "OF CALLS", UNIT_PERCENT)                                        \
 	X(SIZE_TOTAL, "total_bytes", "TOTAL", UNIT_BYTES)                                          \
@@ -34,11 +40,16 @@ struct size_maker {
 	struct selection selection;
 	struct split_group *groups;
 	size_t count, rows;
+	bool live; /* of live blocks, not of calls */
 };
 
 static uint64_t weight(const struct selection *s, const struct split_group *g)
 {
 	switch (s->cost) {
+	case COST_LIVE:
+		return (uint64_t)g->m.live_bytes;
+	case COST_BLOCKS:
+		return (uint64_t)g->m.live_blocks;
 	case COST_TOTAL:
 		return (uint64_t)g->m.total_bytes;
 	case COST_WASTE:
@@ -83,6 +94,11 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	row[SIZE_LOW] = value_bytes(g->low);
 	row[SIZE_HIGH] = value_bytes(g->high);
 	row[SIZE_EXACT] = value_flag(g->low == g->high);
+	row[SIZE_BLOCKS] = cost_value(COST_BLOCKS, &g->m, 0, false);
+	row[SIZE_BLOCKS_SHARE] =
+		value_percent((uint64_t)g->m.live_blocks, magnitude(sum->live_blocks));
+	row[SIZE_LIVE] = cost_value(COST_LIVE, &g->m, 0, false);
+	row[SIZE_LIVE_SHARE] = value_percent((uint64_t)g->m.live_bytes, magnitude(sum->live_bytes));
 	row[SIZE_CALLS] = cost_value(COST_CALLS, &g->m, 0, false);
 	row[SIZE_CALLS_SHARE] = value_percent(calls, (uint64_t)sum->calls);
 	row[SIZE_TOTAL] = cost_value(COST_TOTAL, &g->m, 0, false);
@@ -98,28 +114,34 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 
 static bool describe_left_out(struct size_maker *m)
 {
-	const struct selection *s = &m->selection;
+	const enum cost_id counts = m->live ? COST_BLOCKS : COST_CALLS;
+	const enum cost_id sums = m->live ? COST_LIVE : COST_TOTAL;
+	const struct measures *sum = &m->selection.sum;
 	struct result_table *t = &m->result->table;
-	uint64_t calls = 0, bytes = 0;
 	struct measures rest = { 0 };
 	struct words w = { 0 };
 
 	if (m->rows == m->count)
 		return true;
-	for (size_t i = m->rows; i < m->count; i++) {
-		calls = saturating_add(calls, (uint64_t)m->groups[i].m.calls);
-		bytes = saturating_add(bytes, (uint64_t)m->groups[i].m.total_bytes);
+	for (size_t i = m->rows; i < m->count; i++)
 		measures_add(&rest, &m->groups[i].m);
-	}
+	bool one = cost_of(counts, &rest, 0) == 1;
+
 	words_count(&w, m->count - m->rows, " more size: ", " more sizes: ");
 	text_format(&w,
-		    calls == 1 ? "{} call, {} of calls; {}, {}" : "{} calls, {} of calls; {}, {}",
-		    cost_value(COST_CALLS, &rest, 0, false),
-		    value_percent(calls, (uint64_t)s->sum.calls),
-		    cost_value(COST_TOTAL, &rest, 0, false),
-		    value_percent(bytes, (uint64_t)s->sum.total_bytes));
-	words_text(&w, m->rows == m->query->limit ? " of total (--limit N shows more)"
-						  : " of total (--threshold P shows more)");
+		    m->live ? one ? "{} block, {} of blocks; {}, {}"
+				  : "{} blocks, {} of blocks; {}, {}"
+		    : one   ? "{} call, {} of calls; {}, {}"
+			    : "{} calls, {} of calls; {}, {}",
+		    cost_value(counts, &rest, 0, false),
+		    value_percent(magnitude(cost_of(counts, &rest, 0)),
+				  magnitude(cost_of(counts, sum, 0))),
+		    cost_value(sums, &rest, 0, false),
+		    value_percent(magnitude(cost_of(sums, &rest, 0)),
+				  magnitude(cost_of(sums, sum, 0))));
+	words_text(&w, m->live ? " of live" : " of total");
+	words_text(&w, m->rows == m->query->limit ? " (--limit N shows more)"
+						  : " (--threshold P shows more)");
 	t->left_out = words_take(&w, &m->result->arena, &t->left_out_count);
 	return t->left_out != NULL;
 }
@@ -158,6 +180,54 @@ static void describe_classes(struct sentences *sentences, const struct size_make
 	sentences_add(sentences, "classes", &w, NULL);
 }
 
+/* Live blocks whose size is not known: of a process that was not read at its end, or an older recording. */
+static void describe_unknown(struct sentences *sentences, const struct size_maker *m)
+{
+	struct measures known = { 0 };
+	struct words w = { 0 };
+
+	for (size_t i = 0; i < m->count; i++)
+		measures_add(&known, &m->groups[i].m);
+	int64_t rest = m->selection.sum.live_blocks - known.live_blocks;
+
+	if (rest <= 0)
+		return;
+	text_format(&w, "{} of {} live blocks: their sizes were not kept",
+		    value_count((uint64_t)rest),
+		    cost_value(COST_BLOCKS, &m->selection.sum, 0, false));
+	sentences_add(sentences, "unknown", &w, NULL);
+}
+
+/* Leaves out what is not known of live blocks, or of calls. */
+static bool fill_table(struct size_maker *m)
+{
+	struct result_column chosen[SIZE_COLUMNS];
+
+	for (size_t i = 0; i < SIZE_COLUMNS; i++) {
+		bool of_live = i >= SIZE_BLOCKS && i <= SIZE_LIVE_SHARE;
+
+		chosen[i] = columns[i];
+		if (i >= SIZE_BLOCKS && of_live != m->live)
+			chosen[i].name = chosen[i].title = NULL;
+	}
+	return result_fill(m->result, "sizes", chosen, SIZE_COLUMNS, m->rows, fill_row, m);
+}
+
+static void add_sums(struct size_maker *m)
+{
+	const struct measures *sum = &m->selection.sum;
+
+	if (m->live) {
+		result_head_add(m->result, "live_blocks", cost_value(COST_BLOCKS, sum, 0, false));
+		result_head_add(m->result, "live_bytes", cost_value(COST_LIVE, sum, 0, false));
+		return;
+	}
+	result_head_add(m->result, "calls", cost_value(COST_CALLS, sum, 0, false));
+	result_head_add(m->result, "total_bytes", cost_value(COST_TOTAL, sum, 0, false));
+	result_head_add(m->result, "internal_fragmentation_bytes",
+			cost_value(COST_WASTE, sum, 0, false));
+}
+
 static bool make(struct size_maker *m, struct locations *locations)
 {
 	struct selection *s = &m->selection;
@@ -166,21 +236,36 @@ static bool make(struct size_maker *m, struct locations *locations)
 	if (!m->result || !selection_fields(m->result, s) ||
 	    split_sizes(s, &m->result->arena, &m->groups, &m->count, NULL) < 0)
 		return false;
-	result_head_add(m->result, "calls", cost_value(COST_CALLS, &s->sum, 0, false));
-	result_head_add(m->result, "total_bytes", cost_value(COST_TOTAL, &s->sum, 0, false));
-	result_head_add(m->result, "internal_fragmentation_bytes",
-			cost_value(COST_WASTE, &s->sum, 0, false));
+	add_sums(m);
 	if (m->count)
 		qsort_r(m->groups, m->count, sizeof *m->groups, compare_groups, s);
 	choose_rows(m);
 	selection_describe(&sentences, m->query, s);
-	if (m->count) {
+	if (m->live) {
+		describe_unknown(&sentences, m);
+	} else if (m->count) {
 		describe_rounding(&sentences, m);
 		describe_classes(&sentences, m);
 	}
-	return sentences_end(&sentences) &&
-	       result_fill(m->result, "sizes", columns, SIZE_COLUMNS, m->rows, fill_row, m) &&
-	       describe_left_out(m) && selection_notes(m->result, s->profile, locations, s);
+	return sentences_end(&sentences) && fill_table(m) && describe_left_out(m) &&
+	       selection_notes(m->result, s->profile, locations, s);
+}
+
+static int check_costs(const struct query *query, struct error *error)
+{
+	enum cost_id cost = query->has_cost ? query->cost : COST_CALLS;
+	bool live = cost_rows[cost].time == COST_OF_MOMENT;
+
+	if (!live && cost != COST_CALLS && cost != COST_TOTAL && cost != COST_WASTE)
+		return error_set(error,
+				 "of sizes the costs calls, total, waste, live and blocks are "
+				 "known: %s is counted for whole sites",
+				 cost_rows[cost].name);
+	if (query->minus.kind || (query->at.kind && (!live || query->at.kind != MOMENT_END)))
+		return error_set(error,
+				 "sizes are kept for the whole run, and those of live blocks "
+				 "at the end, at no other moment");
+	return 0;
 }
 
 struct result *analyse_sizes(const struct profile *profile, struct locations *locations,
@@ -194,14 +279,9 @@ struct result *analyse_sizes(const struct profile *profile, struct locations *lo
 			  axis_rows[query->by].name);
 		return NULL;
 	}
-	if (query->has_cost && query->cost != COST_CALLS && query->cost != COST_TOTAL &&
-	    query->cost != COST_WASTE) {
-		error_set(error,
-			  "of sizes the costs calls, total and waste are known: %s is counted for "
-			  "whole sites",
-			  cost_rows[query->cost].name);
+	if (check_costs(query, error) < 0)
 		return NULL;
-	}
+	m.live = query->has_cost && cost_rows[query->cost].time == COST_OF_MOMENT;
 	if (selection_make(&m.selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
 	m.result = result_begin("sizes", profile, query, SELECTION_FIELDS + 3);

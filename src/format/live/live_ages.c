@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ages of the live blocks: walks the block map, from its top level in the header through areas and leaves to the blocks'
- * words. Owns a table of (site counters, bucket) -> blocks, bytes during the walk. Any thread.
+ * The ages and sizes of the live blocks: walks the block map, from its top level in the header through areas and leaves to the
+ * blocks' words. Owns a table of (site counters, bucket) -> blocks, bytes and one of (site counters, size) -> blocks during the
+ * walk. Any thread.
  *
  * The map is untrusted memory: each area and each unit of a leaf is walked at most once, however often it is referenced, so
  * that the work is bounded by the size of the memory.
@@ -17,7 +18,10 @@
 
 #define NO_ROW UINT32_MAX
 
-enum { UNIT_PAGES = LIVE_LEAF_UNIT / LIVE_PAGE };
+enum {
+	UNIT_PAGES = LIVE_LEAF_UNIT / LIVE_PAGE,
+	EXACT_SIZES_MAX = 1 << 17, /* further sizes are counted by class: bounds memory and file */
+};
 
 struct walk {
 	struct live_view view;
@@ -29,6 +33,8 @@ struct walk {
 	size_t site_counters_count;
 	struct age_row *table; /* open addressing; blocks 0 = empty */
 	size_t mask, used;
+	struct live_size_row *sizes; /* likewise */
+	size_t sizes_mask, sizes_used;
 	uint64_t
 		left; /* live blocks that were not found yet: at 0, the rest of the map is empty and the walk stops */
 	bool no_memory;
@@ -69,6 +75,56 @@ static void grow(struct walk *walk)
 	walk->mask = mask;
 }
 
+static struct live_size_row *find_size(struct live_size_row *table, size_t mask, uint32_t row,
+				       uint64_t low, uint64_t high)
+{
+	size_t at =
+		hash_mix(low * UINT64_C(0x9e3779b97f4a7c15) + high + ((uint64_t)row << 32)) & mask;
+
+	while (table[at].blocks &&
+	       (table[at].counters != row || table[at].low != low || table[at].high != high))
+		at = (at + 1) & mask;
+	return &table[at];
+}
+
+static void grow_sizes(struct walk *walk)
+{
+	size_t mask = walk->sizes_mask * 2 + 1;
+	struct live_size_row *table = calloc(mask + 1, sizeof *table);
+
+	if (!table) {
+		walk->no_memory = true;
+		return;
+	}
+	for (size_t i = 0; i <= walk->sizes_mask; i++) {
+		const struct live_size_row *old = &walk->sizes[i];
+
+		if (old->blocks)
+			*find_size(table, mask, old->counters, old->low, old->high) = *old;
+	}
+	free(walk->sizes);
+	walk->sizes = table;
+	walk->sizes_mask = mask;
+}
+
+static void add_size(struct walk *walk, uint32_t row, uint64_t bytes, uint64_t weight)
+{
+	struct live_size_row *size = find_size(walk->sizes, walk->sizes_mask, row, bytes, bytes);
+	uint64_t low = bytes, high = bytes;
+
+	if (size->blocks == 0 && walk->sizes_used >= EXACT_SIZES_MAX) {
+		unsigned bucket = live_size_bucket(bytes);
+
+		low = live_size_bucket_floor(bucket);
+		high = live_size_bucket_last(bucket);
+		size = find_size(walk->sizes, walk->sizes_mask, row, low, high);
+	}
+	walk->sizes_used += size->blocks == 0;
+	*size = (struct live_size_row){ row, low, high, saturating_add(size->blocks, weight) };
+	if (walk->sizes_used > walk->sizes_mask / 2)
+		grow_sizes(walk);
+}
+
 /* weight: the number of blocks that this one represents. */
 static void add(struct walk *walk, uint32_t counters, uint64_t birth_ms, uint64_t size_bytes,
 		uint64_t weight)
@@ -78,7 +134,10 @@ static void add(struct walk *walk, uint32_t counters, uint64_t birth_ms, uint64_
 	struct age_row *age;
 
 	walk->left = saturating_sub(walk->left, weight);
-	if (row == NO_ROW || walk->no_memory || weight == 0 || !live_birth_is_known(birth_ms))
+	if (row == NO_ROW || walk->no_memory || weight == 0)
+		return;
+	add_size(walk, row, size_bytes, weight);
+	if (!live_birth_is_known(birth_ms))
 		return;
 	age = find(walk->table, walk->mask, row, bucket);
 	walk->used += age->blocks == 0;
@@ -238,6 +297,17 @@ static int compare_ages(const void *a, const void *b)
 	return x->bucket < y->bucket ? -1 : x->bucket > y->bucket;
 }
 
+static int compare_sizes(const void *a, const void *b)
+{
+	const struct live_size_row *x = a, *y = b;
+
+	if (x->counters != y->counters)
+		return x->counters < y->counters ? -1 : 1;
+	if (x->low != y->low)
+		return x->low < y->low ? -1 : 1;
+	return x->high < y->high ? -1 : x->high > y->high;
+}
+
 static bool walk_init(struct walk *walk, uint64_t now_ms)
 {
 	const struct live_header *header = walk->view.header;
@@ -255,7 +325,10 @@ static bool walk_init(struct walk *walk, uint64_t now_ms)
 	walk->row_of = calloc(walk->site_counters_count + 1, sizeof *walk->row_of);
 	walk->mask = 1023;
 	walk->table = calloc(walk->mask + 1, sizeof *walk->table);
-	return walk->seen_area && walk->seen_leaf && walk->seen_page && walk->row_of && walk->table;
+	walk->sizes_mask = 1023;
+	walk->sizes = calloc(walk->sizes_mask + 1, sizeof *walk->sizes);
+	return walk->seen_area && walk->seen_leaf && walk->seen_page && walk->row_of &&
+	       walk->table && walk->sizes;
 }
 
 static void walk_release(struct walk *walk)
@@ -265,9 +338,10 @@ static void walk_release(struct walk *walk)
 	free(walk->seen_page);
 	free(walk->row_of);
 	free(walk->table);
+	free(walk->sizes);
 }
 
-/* Moves the table to sorted rows. */
+/* Moves the tables to sorted rows. */
 static void take_rows(struct walk *walk, struct process_rows *rows)
 {
 	size_t count = 0;
@@ -281,6 +355,15 @@ static void take_rows(struct walk *walk, struct process_rows *rows)
 	rows->ages = walk->table;
 	rows->age_count = count;
 	walk->table = NULL;
+	count = 0;
+	for (size_t i = 0; i <= walk->sizes_mask; i++)
+		if (walk->sizes[i].blocks)
+			walk->sizes[count++] = walk->sizes[i];
+	qsort(walk->sizes, count, sizeof *walk->sizes, compare_sizes);
+	free(rows->live_sizes);
+	rows->live_sizes = walk->sizes;
+	rows->live_size_count = count;
+	walk->sizes = NULL;
 }
 
 int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,

@@ -363,6 +363,41 @@ static const struct field age_fields[] = {
 };
 enum { AGE_BUCKETS = 64 };
 
+static const struct field live_size_fields[] = {
+	FIELD(struct live_size_row, counters),
+	FIELD(struct live_size_row, low),
+	FIELD(struct live_size_row, high), /* stored as the difference to low */
+	FIELD(struct live_size_row, blocks),
+};
+
+static void put_live_sizes(struct payload *out, const struct process_rows *rows)
+{
+	struct live_size_row *columns = columns_new(out, rows->live_size_count, sizeof *columns);
+
+	for (size_t i = 0; columns && i < rows->live_size_count; i++) {
+		columns[i] = rows->live_sizes[i];
+		columns[i].high -= columns[i].low;
+	}
+	table_put(out, TABLE_SHAPE(struct live_size_row, live_size_fields), columns,
+		  rows->live_size_count);
+	free(columns);
+}
+
+static void get_live_sizes(struct source *in, struct process_rows *rows)
+{
+	rows->live_sizes = table_get(in, TABLE_SHAPE(struct live_size_row, live_size_fields),
+				     &rows->live_size_count);
+	for (size_t i = 0; i < rows->live_size_count; i++) {
+		struct live_size_row *row = &rows->live_sizes[i];
+
+		if (row->counters >= rows->site_counters_count ||
+		    !checked_add(row->low, row->high, &row->high)) {
+			cursor_fail(&in->cursor);
+			return;
+		}
+	}
+}
+
 void chunk_ages_put(struct payload *out, const struct process_rows *rows)
 {
 	struct age_row *columns = columns_new(out, rows->age_count, sizeof *columns);
@@ -376,6 +411,8 @@ void chunk_ages_put(struct payload *out, const struct process_rows *rows)
 	}
 	table_put(out, TABLE_SHAPE(struct age_row, age_fields), columns, rows->age_count);
 	free(columns);
+	if (rows->live_size_count > 0)
+		put_live_sizes(out, rows);
 }
 
 void chunk_ages_get(struct source *in, struct process_rows *rows)
@@ -392,4 +429,6 @@ void chunk_ages_get(struct source *in, struct process_rows *rows)
 			row->bytes,
 			row->blocks * site_counters_mean_size(&rows->site_counters[row->counters]));
 	}
+	if (!in->cursor.failed && cursor_left(&in->cursor) > 0)
+		get_live_sizes(in, rows); /* since 1.10 */
 }

@@ -26,6 +26,7 @@ void process_rows_release(struct process_rows *rows)
 	free(rows->site_counters);
 	free(rows->bars);
 	free(rows->ages);
+	free(rows->live_sizes);
 	free(rows->threads);
 	free(rows->remote_frees);
 	free(rows->series);

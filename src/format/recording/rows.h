@@ -61,18 +61,21 @@ struct site_counters_row {
 	uint64_t calls, bytes, frees, freed_bytes;
 	int64_t peak_bytes, peak_blocks; /* at the process' peak */
 	uint64_t max_bytes;		 /* maximum of the site in this slot */
-	uint64_t temporary, fragmentation, freed_fragmentation;
-	uint64_t lifetime_ms_sum;
-	struct live_reallocs reallocs;		/* all zero: none */
-	struct live_samples samples;		/* all zero: every block is recorded */
-	uint32_t sizes_at, sizes_count;		/* in process_rows.bars */
-	uint32_t lifetimes_at, lifetimes_count; /* in process_rows.bars */
+	uint64_t temporary, fragmentation, freed_fragmentation, lifetime_ms_sum;
+	struct live_reallocs reallocs; /* all zero: none */
+	struct live_samples samples;   /* all zero: every block is recorded */
+	uint32_t sizes_at, sizes_count, lifetimes_at, lifetimes_count; /* in bars */
 };
 
 /* doc: chunk_ages: blocks alive at the end, by site counters and age: [2^(i-1), 2^i) ms for bucket i, bucket 0 = below 1 ms. */
 struct age_row {
 	uint32_t counters, bucket;
 	uint64_t blocks, bytes;
+};
+/* The same blocks by size: of [low, high] requested bytes, equal if it is exact. */
+struct live_size_row {
+	uint32_t counters;
+	uint64_t low, high, blocks;
 };
 
 /* doc: chunk_threads. Ids are indices; never reused. */
@@ -86,16 +89,14 @@ struct thread_row {
 
 /* doc: chunk_remote_frees: blocks that `freer` freed and `owner` allocated (slots). owner UINT32_MAX = not kept apart. */
 struct remote_frees_row {
-	uint32_t freer, owner;
-	uint32_t kind; /* enum live_kind */
+	uint32_t freer, owner, kind; /* kind: enum live_kind */
 	uint64_t blocks, bytes;
 };
 
 /* doc: chunk_series: one moment of the time series. Counters are cumulative. */
 struct series_row {
 	uint64_t at_ns; /* since the process' start; all members are columns in this order */
-	uint64_t live_bytes, live_blocks;
-	uint64_t calls, bytes, frees;
+	uint64_t live_bytes, live_blocks, calls, bytes, frees;
 	uint64_t rss_bytes, threads, map_live_bytes;
 	uint64_t own_bytes; /* the recorder's memory */
 };
@@ -195,6 +196,8 @@ struct process_row {
 	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes;
 	uint64_t peak_rss_bytes;
 	uint64_t own_bytes, granule_bytes, depth_limit;
+	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes, peak_rss_bytes, own_bytes;
+	uint64_t granule_bytes, depth_limit;
 	uint64_t health[HEALTH_COUNT];
 	char *command; /* argv joined by spaces */
 	char *exe;     /* path of the executable */
@@ -213,6 +216,7 @@ struct process_rows {
 	struct site_counters_row *site_counters;
 	struct bar *bars;
 	struct age_row *ages;
+	struct live_size_row *live_sizes;
 	struct thread_row *threads;
 	struct remote_frees_row *remote_frees;
 	struct series_row *series;
@@ -226,9 +230,9 @@ struct process_rows {
 	struct source_row *sources;
 	char *texts; /* of names and sources, each NUL-terminated; the first is empty */
 	size_t module_count, frame_count, node_count, tag_count, visits_count, site_count,
-		site_counters_count, bar_count, age_count, thread_count, remote_frees_count,
-		series_count, snapshot_count, snapshot_site_count, mark_count, memory_count,
-		unrecorded_count, name_count, source_count, text_bytes;
+		site_counters_count, bar_count, age_count, live_size_count, thread_count,
+		remote_frees_count, series_count, snapshot_count, snapshot_site_count, mark_count,
+		memory_count, unrecorded_count, name_count, source_count, text_bytes;
 };
 void process_rows_release(struct process_rows *rows);
 
