@@ -79,7 +79,7 @@ static uint32_t save(struct live_saved *to, uint64_t most)
 	struct live_saved *other = to + LIVE_SAVED_OTHER * most;
 	uint64_t first = MIN(memory_used(LIVE_SITE_COUNTERS), most);
 
-	for (uint64_t i = 0; i < most * LIVE_SAVED_ARRAYS; i++)
+	for (uint64_t i = first; i < most; i++) /* may be allocated meanwhile */
 		to[i] = (struct live_saved){ 0, 0 };
 	for (uint32_t i = 1; i < first; i++) {
 		const struct live_site_counters *counters = memory_counters(i);
