@@ -27,8 +27,8 @@
 
 #define LIVE_MAGIC "HGLIVE\r\n"
 enum {
-	LIVE_MAJOR = 8,
-	LIVE_MINOR = 1,
+	LIVE_MAJOR = 9,
+	LIVE_MINOR = 0,
 	LIVE_PAGE = 4096,
 	LIVE_REGION_ALIGN = 65536, /* the largest page size of any kernel */
 };

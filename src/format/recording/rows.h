@@ -182,26 +182,19 @@ enum process_end {
 /* doc: chunk_process */
 struct process_row {
 	uint32_t pid, ppid;
-	uint32_t mode;	    /* enum live_mode */
-	uint32_t end;	    /* enum process_end */
+	uint32_t mode, end; /* enum live_mode, enum process_end */
 	uint32_t exit_code; /* END_EXIT: status; END_SIGNAL, END_KILLED: signal number; else 0 */
-	uint32_t rank;	    /* in a parallel job, + 1; 0 = none */
-	uint32_t uid;	    /* effective, + 1; 0 = unknown */
-	uint64_t started_real_ns;   /* CLOCK_REALTIME */
-	uint64_t started_offset_ns; /* since the start of the recording */
-	uint64_t duration_ns;
+	uint32_t rank, uid; /* in a parallel job; effective; each + 1, 0 = none or unknown */
+	uint64_t started_real_ns, duration_ns; /* CLOCK_REALTIME */
+	uint64_t started_offset_ns;	       /* since the start of the recording */
 	uint64_t calls, bytes, frees, freed_bytes, temporary, fragmentation, freed_fragmentation;
 	uint64_t all_calls, all_bytes; /* counted, never estimated; 0: unknown */
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes, map_peak_bytes;
-	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes;
-	uint64_t peak_rss_bytes;
-	uint64_t own_bytes, granule_bytes, depth_limit;
 	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes, peak_rss_bytes, own_bytes;
 	uint64_t granule_bytes, depth_limit;
 	uint64_t health[HEALTH_COUNT];
 	char *command; /* argv joined by spaces */
-	char *exe;     /* path of the executable */
-	char *allocator;
+	char *exe, *allocator;
 	char *linked_in; /* allocator inside the executable, whose calls bypass the recorder; NULL: none */
 };
 
