@@ -35,3 +35,44 @@ bool gzip_append(struct buffer *out, struct span bytes, enum gzip_level level)
 	deflateEnd(&stream);
 	return status == Z_STREAM_END;
 }
+
+static int read_stream(z_stream *stream, struct buffer *out, struct span bytes, size_t limit,
+		       struct error *error)
+{
+	size_t given = 0, before = out->size;
+	int status = Z_OK;
+
+	stream->next_in = (Bytef *)(uintptr_t)bytes.data;
+	while (status == Z_OK) {
+		uint8_t *room = buffer_reserve(out, STEP_BYTES);
+
+		if (!room)
+			return error_set(error, "out of memory");
+		if (stream->avail_in == 0) {
+			stream->avail_in = (uInt)MIN(bytes.size - given, (size_t)1 << 30);
+			given += stream->avail_in;
+		}
+		stream->next_out = room;
+		stream->avail_out = STEP_BYTES;
+		status = inflate(stream, Z_NO_FLUSH);
+		out->size += STEP_BYTES - stream->avail_out;
+		if (out->size - before > limit)
+			return error_set(error, "more than %zu MiB when decompressed", limit >> 20);
+	}
+	if (status == Z_STREAM_END)
+		return 0;
+	return error_set(error, status == Z_BUF_ERROR ? "the gzip data is cut off"
+						      : "the gzip data is damaged");
+}
+
+int gzip_read(struct buffer *out, struct span bytes, size_t limit, struct error *error)
+{
+	z_stream stream = { 0 };
+
+	if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+		return error_set(error, "out of memory");
+	int status = read_stream(&stream, out, bytes, limit, error);
+
+	inflateEnd(&stream);
+	return status;
+}

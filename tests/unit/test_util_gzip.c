@@ -8,6 +8,25 @@
 
 #include "util/gzip.h"
 
+static void check_reading(struct span packed, struct span plain)
+{
+	struct buffer out = BUFFER_INIT;
+	struct error error = ERROR_INIT;
+
+	assert_int_equal(gzip_read(&out, packed, plain.size, &error), 0);
+	assert_true(span_equal(buffer_span(&out), plain));
+	buffer_clear(&out);
+	assert_int_equal(gzip_read(&out, span_of(packed.data, packed.size - 1), plain.size, &error),
+			 -1);
+	assert_string_equal(error.message, "the gzip data is cut off");
+	buffer_clear(&out);
+	if (plain.size) {
+		assert_int_equal(gzip_read(&out, packed, plain.size - 1, &error), -1);
+		assert_non_null(strstr(error.message, "when decompressed"));
+	}
+	buffer_release(&out);
+}
+
 static void check_round_trip(size_t size, enum gzip_level level)
 {
 	enum { GZIP_WINDOW = 15 + 16 };
@@ -33,6 +52,7 @@ static void check_round_trip(size_t size, enum gzip_level level)
 	assert_int_equal(z.avail_in, 0);
 	assert_memory_equal(again, plain, size);
 	inflateEnd(&z);
+	check_reading(span_of(packed.data + 6, packed.size - 6), span_of(plain, size));
 	buffer_release(&packed);
 	free(plain);
 	free(again);
@@ -49,10 +69,22 @@ static void what_was_compressed_is_what_comes_out(void **state)
 	}
 }
 
+static void other_bytes_are_damaged_gzip(void **state)
+{
+	struct buffer out = BUFFER_INIT;
+	struct error error = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(gzip_read(&out, span_of("\x1f\x8b\x08nonsense....", 15), 100, &error), -1);
+	assert_string_equal(error.message, "the gzip data is damaged");
+	buffer_release(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_compressed_is_what_comes_out),
+		cmocka_unit_test(other_bytes_are_damaged_gzip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
