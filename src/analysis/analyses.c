@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "analysis/result/imported.h"
 #include "analysis/query/site_table.h"
 #include "analysis/views/groups.h"
 #include "base/compiler.h"
@@ -23,26 +24,29 @@ const struct analysis analyses[] = {
 	{ "summary", "overview: peak, memory not freed, allocations, and what was not recorded",
 	  analyse_summary, 0, true },
 	{ "peak", "what was live when the heap was largest", NULL, ADDS_UP, true,
-	  .sites = &sites_peak },
+	  .sites = &sites_peak, .needs_run = true },
 	{ "leaks", "what was not freed at exit, and how old it is", NULL, ADDS_UP, true,
 	  .sites = &sites_leaks },
 	{ "temporary", "blocks freed before the next allocation", NULL, ADDS_UP, true,
-	  .sites = &sites_temporary },
+	  .sites = &sites_temporary, .needs_run = true },
 	{ "lifetimes", "how long blocks live, overall and by site", NULL, ADDS_UP, true,
-	  .sites = &sites_lifetimes },
+	  .sites = &sites_lifetimes, .needs_run = true },
 	{ "sizes", "distribution of requested sizes, and internal fragmentation", analyse_sizes,
-	  ADDS_UP },
+	  ADDS_UP, .needs_run = true },
 	{ "reallocs", "blocks that grow by realloc, and bytes copied", NULL, ADDS_UP, true,
-	  .sites = &sites_reallocs },
+	  .sites = &sites_reallocs, .needs_run = true },
 	{ "threads", "allocations of each thread, and cross-thread frees", analyse_threads,
-	  VIEW_TAKES_COST },
+	  VIEW_TAKES_COST, .needs_run = true },
 	{ "sites", "every stack that allocated, heaviest first", NULL, ADDS_UP, true,
 	  .sites = &sites_all },
-	{ "advice", "possible improvements, with evidence and savings", analyse_advice, ADDS_UP },
+	{ "advice", "possible improvements, with evidence and savings", analyse_advice, ADDS_UP,
+	  .needs_run = true },
 	{ "memory", "balance sheet from requested bytes to RSS: allocator overhead, stacks, files",
-	  analyse_memory, VIEW_TAKES_AT },
-	{ "processes", "process tree, with the numbers of each process", analyse_processes, 0 },
-	{ "health", "how reliable the numbers are, and what recording cost", analyse_health, 0 },
+	  analyse_memory, VIEW_TAKES_AT, .needs_run = true },
+	{ "processes", "process tree, with the numbers of each process", analyse_processes, 0,
+	  .needs_run = true },
+	{ "health", "how reliable the numbers are, and what recording cost", analyse_health, 0,
+	  .needs_run = true },
 	{ "modules", "programs and libraries with build-ids, and how many frames have names",
 	  analyse_modules, 0 },
 	{ "functions", "functions by bytes requested, or groups by --by", NULL, ADDS_UP, true,
@@ -56,12 +60,14 @@ const struct analysis analyses[] = {
 	{ "pools", "custom allocators: live, maximum, total", analyse_pools, VIEW_TAKES_COST },
 	{ "freed-by", "which code frees what a site allocates: record --free-sites",
 	  analyse_freed_by, VIEW_TAKES_FREED_IN },
-	{ "snapshots", "snapshots, and what changed between them", analyse_snapshots, 0 },
+	{ "snapshots", "snapshots, and what changed between them", analyse_snapshots, 0,
+	  .needs_run = true },
 	{ "timeline", "live, RSS and rates over time, with the peak and the snapshots",
-	  analyse_timeline, 0 },
+	  analyse_timeline, 0, .needs_run = true },
 	{ "history", "live bytes of the heaviest sites over time, or of their owners: --by own",
-	  analyse_history, ADDS_UP },
-	{ "growth", "what grows, how fast, and whether it is bounded", analyse_growth, OVER_TIME },
+	  analyse_history, ADDS_UP, .needs_run = true },
+	{ "growth", "what grows, how fast, and whether it is bounded", analyse_growth, OVER_TIME,
+	  .needs_run = true },
 	{ NULL, NULL, NULL },
 };
 
@@ -77,6 +83,8 @@ struct result *analysis_answer(const struct analysis *view, const struct profile
 			       struct locations *locations, const struct query *query,
 			       struct error *error)
 {
+	if (imported_check(profile, view->name, view->needs_run, error) < 0)
+		return NULL;
 	if (view->sites)
 		return site_view_run(view->name, view->sites, profile, locations, query, error);
 	if (view->by)

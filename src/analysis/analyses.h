@@ -38,6 +38,7 @@ struct analysis {
 	bool compares;		       /* can show what changed between recordings */
 	const struct site_view *sites; /* a list of sites: which sites and which columns */
 	enum axis_id by;	       /* one row per value of this axis */
+	bool needs_run;		       /* about a run: unknown of a heap profile of another tool */
 };
 
 /* Terminated by a row whose name is NULL; the first row is the default. */

@@ -54,6 +54,7 @@ struct exporter {
 		*errors; /* for a sampled recording: where its standard errors are, as a sentence */
 	unsigned takes;	 /* enum export_takes */
 	enum query_kinds kinds; /* default kinds; DEFAULT: heap */
+	bool needs_run;		/* has lifetimes or frees: not of a heap profile of another tool */
 };
 
 /* Terminated by a row whose name is NULL. */

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "analysis/result/imported.h"
 #include "base/compiler.h"
 #include "export/stacks.h"
 
@@ -22,12 +23,17 @@ _Static_assert(SAMPLE_TYPES_MAX == 2 * (ARRAY_SIZE(usual) + 1), "room for the va
 struct sample_types sample_types_of(const struct export_input *in)
 {
 	enum cost_id cost = in->selection->cost;
-	struct sample_types types = { .count = ARRAY_SIZE(usual), .selected = ARRAY_SIZE(usual) };
+	/* Without totals only the last two are known. */
+	bool totals = imported_knows(in->profile, COST_TOTAL, MOMENT_DEFAULT);
+	size_t first = totals ? 0 : ARRAY_SIZE(usual) - 2, known = ARRAY_SIZE(usual) - first;
+	struct sample_types types = { .count = known, .selected = known };
 
-	for (size_t i = 0; i < ARRAY_SIZE(usual); i++) {
-		types.at[i] = (struct sample_type){ usual[i].name, cost_unit_word(usual[i].cost),
-						    usual[i].cost, false };
-		if (usual[i].cost == cost)
+	for (size_t i = 0; i < known; i++) {
+		enum cost_id usual_cost = usual[first + i].cost;
+
+		types.at[i] = (struct sample_type){ usual[first + i].name,
+						    cost_unit_word(usual_cost), usual_cost, false };
+		if (usual_cost == cost)
 			types.selected = i;
 	}
 	if (types.selected == types.count)
@@ -37,8 +43,7 @@ struct sample_types sample_types_of(const struct export_input *in)
 		return types;
 	for (size_t i = 0, count = types.count; i < count; i++)
 		types.at[types.count++] =
-			(struct sample_type){ i < ARRAY_SIZE(usual) ? usual[i].variance
-								    : "variance",
+			(struct sample_type){ i < known ? usual[first + i].variance : "variance",
 					      "variance", types.at[i].cost, true };
 	return types;
 }

@@ -293,6 +293,8 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 	p->frame_count = rows->frame_count;
 	p->node_count = MAX(rows->node_count, (size_t)1);
 	p->depth_limit = row->depth_limit;
+	p->imported = row->imported != NOT_IMPORTED;
+	p->has_totals = row->imported != IMPORTED_LIVE_ONLY;
 	for (size_t i = 1; i < rows->tag_count; i++)
 		p->has_python_pools |= rows->tags[i].pools && rows->tags[i].text &&
 				       strcmp(rows->tags[i].text, LIVE_PYTHON_OBJECTS) == 0;
@@ -334,7 +336,7 @@ static void sum_sites(struct profile_process *p)
 		estimates_add(&p->sums, &p->sites[i].numbers);
 	}
 	p->samples = p->sums.samples;
-	p->peak_bias_bytes = estimate_peak_bias(&p->sums);
+	p->peak_bias_bytes = p->imported ? 0 : estimate_peak_bias(&p->sums);
 }
 
 /* Replaces every invalid id in the rows. *damaged: how many there were. */
@@ -386,6 +388,10 @@ static int take_warnings(struct profile *profile, uint64_t unbalanced_calls)
 		  w->unknown_chunks },
 		{ "unfinished", "recording was not finished: the collector was stopped early",
 		  w->unfinished != 0 },
+		{ "raised_totals",
+		  "stacks have a total below what is live, because both are estimates: it was raised "
+		  "to that",
+		  w->raised_sites },
 		{ "damaged_rows", "rows of the file point outside it and were left out",
 		  profile->damaged_rows },
 		{ "unbalanced_calls",

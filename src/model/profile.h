@@ -166,8 +166,7 @@ struct profile_process {
 	uint64_t started_real_ns, duration_ns;
 	uint64_t started_offset_ns; /* since the start of the recording */
 
-	/* For a sampled process, whose numbers are estimates: the largest interval, and a bound for the peak's mean
-	 * bias. */
+	/* If sampled, so that its numbers are estimates: the largest interval, a bound for the peak's mean bias. */
 	uint64_t interval, samples, peak_bias_bytes;
 	/* Sums over its heap sites: calls, bytes, frees, live and peak numbers, and their variances. */
 	struct site_numbers sums;
@@ -192,6 +191,7 @@ struct profile_process {
 	uint64_t stacks;	      /* number of distinct stacks */
 	uint64_t depth_limit;
 	bool has_python_pools;		  /* blocks of Python's own allocators are recorded */
+	bool imported, has_totals;	  /* of another tool, maybe no totals: result/imported.h */
 	const struct profile_site *sites; /* sites with a call or a free; by id */
 	size_t site_count;
 	const struct profile_module *modules; /* [0] is none */

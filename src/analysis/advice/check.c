@@ -16,6 +16,7 @@
 
 #include "analysis/result/build.h"
 #include "analysis/query/comparison.h"
+#include "analysis/result/imported.h"
 #include "analysis/query/selection.h"
 #include "analysis/advice/trend.h"
 #include "base/checked.h"
@@ -118,6 +119,13 @@ static bool is_sampled(const struct profile_process *p)
 	return p->interval != 0 || strcmp(p->mode, "sampled") == 0;
 }
 
+static bool knows(const struct profile *profile, enum check_measure which)
+{
+	if (which == CHECK_GROWTH)
+		return !profile_is_imported(profile);
+	return imported_knows(profile, questions[which].cost, questions[which].at);
+}
+
 /* Computes the measure for one process. */
 static int measure(const struct judge *j, const struct profile *profile,
 		   const struct profile_process *p, enum check_measure which, struct measured *ret,
@@ -126,6 +134,10 @@ static int measure(const struct judge *j, const struct profile *profile,
 	const struct profile one = alone(profile, p);
 	struct selection s;
 
+	if (!knows(profile, which)) {
+		*ret_why = "a heap profile of another tool does not have it";
+		return 0;
+	}
 	if (which == CHECK_GROWTH)
 		return growth_of(p, ret, ret_why, j->error);
 	struct query q = question(j, which);
@@ -375,7 +387,9 @@ static int judge_all_baselines(struct judge *j)
 			old = same_in_order(j, i, false);
 
 		for (size_t k = 0; old && k < ARRAY_SIZE(compared); k++)
-			if (judge_baseline(j, p, old, compared[k]) < 0)
+			if (knows(j->profile, compared[k]) &&
+			    knows(j->options->baseline, compared[k]) &&
+			    judge_baseline(j, p, old, compared[k]) < 0)
 				return -1;
 	}
 	return 0;
@@ -390,6 +404,8 @@ static int expect_sites(const struct judge *j)
 	if (q.filters.rules.count == 0)
 		return 0;
 	q.kinds = KINDS_ALL;
+	if (!knows(j->profile, CHECK_CALLS))
+		q.cost = COST_LIVE;
 	if (selection_make(&s, j->profile, j->locations, &q, (struct view_defaults){ 0 },
 			   j->error) < 0)
 		return -1;

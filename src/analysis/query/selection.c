@@ -13,6 +13,7 @@
 
 #include "analysis/query/builtin.h"
 #include "analysis/query/comparison.h"
+#include "analysis/result/imported.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/entries.h"
@@ -525,7 +526,8 @@ int selection_make(struct selection *selection, const struct profile *profile,
 		m.kinds = KINDS_HEAP;
 	m.processes = choose_processes(profile, f->process, &selection->arena, error);
 	selection->processes = m.processes;
-	if (!m.processes || check(query, selection, error) < 0 ||
+	if (!m.processes || imported_choose(profile, query, &selection->cost, &at, error) < 0 ||
+	    check(query, selection, error) < 0 ||
 	    selection_choose_threads(selection, query, m.kinds, error) < 0 ||
 	    selection_choose_known(selection, query, m.kinds, defaults, &at, error) < 0 ||
 	    selection_resolve(selection, query, at, error) < 0)
@@ -629,6 +631,9 @@ struct result_value selection_number(const struct selection *s, enum cost_id cos
 	struct result_value value = is_signed(s, cost)
 					    ? value_change(unit, number)
 					    : value_number(unit, number > 0 ? (uint64_t)number : 0);
+
+	if (!imported_knows(s->profile, cost, MOMENT_END))
+		return value_unknown();
 
 	value.error = (float)selection_shown_error(s, cost, raw_variance);
 	return value;

@@ -4,6 +4,7 @@
  * It is in one file so that all views say the same things in the same order.
  */
 #include "analysis/result/build.h"
+#include "analysis/result/imported.h"
 #include "analysis/query/selection.h"
 #include "util/files.h"
 
@@ -27,6 +28,9 @@ static const char *note_of(const struct selection *s)
 		return s->window_note;
 	if (!cost_rows[s->cost].adds_up)
 		return "each site had its maximum at its own time: sums of them are upper bounds";
+	if (profile_is_imported(s->profile))
+		return "a heap profile of another tool: the peak, lifetimes, sizes and threads are "
+		       "not known (-)";
 	if (s->end_for_peak)
 		return "what these threads held at the peak is not known, because others freed some "
 		       "of their blocks, or they freed blocks of others: this is the end";

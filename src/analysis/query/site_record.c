@@ -318,6 +318,44 @@ static void fill_window(const struct site_source *s, const struct entry *e,
 	row[SITE_TEMPORARY_SHARE] = value_percent(w.temporary_calls, w.calls);
 }
 
+/* Clears what a heap profile of another tool does not have. */
+static void clear_imported(const struct profile_process *p, struct result_value *row)
+{
+	static const enum site_column known[] = {
+		SITE_PROCESS,
+		SITE_ID,
+		SITE_KIND,
+		SITE_STATE,
+		SITE_SHARE,
+		SITE_LIVE_BYTES,
+		SITE_LIVE_BLOCKS,
+		SITE_NOT_FREED_BYTES,
+		SITE_NOT_FREED_BLOCKS,
+		SITE_SAMPLES,
+		SITE_POOL,
+		SITE_TAG,
+		SITE_LABELS,
+		SITE_LABEL,
+		SITE_MEAN_NOT_FREED_BYTES,
+		/* with totals */
+		SITE_CALLS,
+		SITE_TOTAL_BYTES,
+		SITE_FREES,
+		SITE_FREED_BYTES,
+		SITE_MEAN_BYTES,
+	};
+	size_t count = ARRAY_SIZE(known) - (p->has_totals ? 0 : 5);
+
+	for (enum site_column c = 0; p->imported && c < SITE_COLUMNS; c++) {
+		bool is_known = false;
+
+		for (size_t i = 0; i < count && !is_known; i++)
+			is_known = known[i] == c;
+		if (!is_known)
+			row[c] = value_unknown();
+	}
+}
+
 bool site_record(struct site_source *s, const struct entry *e, struct result_value *row)
 {
 	const struct profile_process *p = e->process;
@@ -341,5 +379,6 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	if (s->selection->window)
 		fill_window(s, e, &n, row);
 	clear_unknown(&n, row);
+	clear_imported(p, row);
 	return stack_value(s->result, s->locations, p, e->site->node, &row[SITE_STACK]);
 }

@@ -8,6 +8,7 @@
 #include "analysis/advice/change_verdict.h"
 #include "analysis/result/build.h"
 #include "analysis/query/comparison.h"
+#include "analysis/result/imported.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
@@ -65,8 +66,21 @@ struct summary {
 	struct result *result;
 	struct locations *locations;
 	struct compared compared[ARRAY_SIZE(questions)];
-	struct changed_owner peak, left; /* of the first two questions */
+	bool known[ARRAY_SIZE(questions)]; /* of every run */
+	struct changed_owner peak, left;   /* of the first two questions */
 };
+
+static bool is_known(const struct comparison *c, size_t i)
+{
+	for (size_t j = 0; j < c->before_count + c->after_count; j++) {
+		bool before = j < c->before_count;
+
+		if (!imported_knows(before ? c->before[j] : c->after[j - c->before_count],
+				    questions[i].cost, questions[i].at))
+			return false;
+	}
+	return true;
+}
 
 /* The owners of the first two questions are looked up in the selections of the later ones. */
 static bool compare_question(struct summary *summary, size_t i, const struct query *query,
@@ -143,7 +157,9 @@ static void describe_changes(const struct summary *summary, struct sentences *se
 	struct arena *arena = &summary->result->arena;
 	struct words verdict = { 0 };
 
-	if (changed_alike(&summary->peak, &summary->left)) {
+	if (!summary->known[0]) {
+		words_changed(&verdict, arena, "Live memory", &summary->left);
+	} else if (changed_alike(&summary->peak, &summary->left)) {
 		words_changed(&verdict, arena, "Peak and memory not freed", &summary->peak);
 	} else {
 		words_changed(&verdict, arena, "Peak", &summary->peak);
@@ -153,6 +169,8 @@ static void describe_changes(const struct summary *summary, struct sentences *se
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
 		struct words w = { 0 };
 
+		if (!summary->known[i])
+			continue;
 		words_compared(&w, questions[i].cost, &summary->compared[i]);
 		sentences_add(sentences, questions[i].words, &w, NULL);
 	}
@@ -176,6 +194,7 @@ struct result *comparison_summary(struct locations *locations, const struct quer
 	struct summary summary = { .result = result, .locations = locations };
 	struct sentences sentences = { .result = result };
 	struct words headline = { 0 };
+	size_t rows = 0;
 
 	error_set(error, "out of memory");
 	if (!result)
@@ -186,8 +205,11 @@ struct result *comparison_summary(struct locations *locations, const struct quer
 
 	result->shows_peak = true;
 	for (size_t i = 0; i < ARRAY_SIZE(questions) && done; i++) {
+		summary.known[i] = is_known(query->against, i);
+		if (!summary.known[i])
+			continue;
 		done = compare_question(&summary, i, query, error);
-		fill_summary(&summary, i, &values[i * SUMMARY_COLUMNS]);
+		fill_summary(&summary, i, &values[rows++ * SUMMARY_COLUMNS]);
 	}
 	words_text(&headline, runs_text(result, query));
 	sentences_add(&sentences, NULL, &headline, NULL);
@@ -198,7 +220,7 @@ struct result *comparison_summary(struct locations *locations, const struct quer
 					       .columns = columns,
 					       .column_count = SUMMARY_COLUMNS,
 					       .values = values,
-					       .row_count = ARRAY_SIZE(questions),
+					       .row_count = rows,
 					       .machines_only = true };
 	done = sentences_end(&sentences) && done && add_verdict(&summary) &&
 	       result_notes(result, query->against->after[0], NULL, NULL);

@@ -68,6 +68,22 @@ static void describe_headline(struct writer_state *s, const struct profile *prof
 	sentences_add(&s->sentences, NULL, &w, NULL);
 }
 
+/* "server: heap profile of jemalloc heap_v2, sampled, one of 512.0 KiB on average" */
+static void describe_imported(struct writer_state *s, const struct profile *profile)
+{
+	const struct profile_process *p = s->process;
+	const char *command = command_short(&s->result->arena, p->command);
+	struct words w = { 0 };
+
+	words_text(&w, arena_printf(&s->result->arena, "%s%s%s heap profile, %s", command,
+				    command[0] ? ": " : "", profile->version, p->mode));
+	if (p->interval)
+		text_format(&w, ", one of {} on average", value_bytes(p->interval));
+	words_text(&w, p->has_totals ? "; it has live memory and totals, nothing of the run"
+				     : "; it has live memory, no totals and nothing of the run");
+	sentences_add(&s->sentences, NULL, &w, NULL);
+}
+
 static void describe_together(struct writer_state *s, const struct profile *profile,
 			      const struct profile_process *largest)
 {
@@ -133,7 +149,7 @@ static void describe_allocations(struct writer_state *s)
 	struct words w = { 0 };
 
 	text_format(&w, "{} allocations of {}", value_all_calls(p), value_all_bytes(p));
-	if (p->calls)
+	if (p->calls && !p->imported)
 		text_format(&w, ", {} of them freed before the next one",
 			    value_percent(p->temporary_calls, p->calls));
 	sentences_add(&s->sentences, "allocated", &w, NULL);
@@ -289,6 +305,13 @@ static bool describe_all(struct result *result, struct locations *locations,
 				  .locations = locations,
 				  .process = first };
 
+	if (first->imported) {
+		describe_imported(&s, profile);
+		describe_left(&s);
+		if (first->has_totals)
+			describe_allocations(&s);
+		return sentences_end(&s.sentences);
+	}
 	if (findings_make_all(&s.findings, profile, locations) < 0)
 		return false;
 	describe_headline(&s, profile);

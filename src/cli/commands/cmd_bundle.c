@@ -12,6 +12,7 @@
 
 #include "base/compiler.h"
 #include "cli/options/query_options.h"
+#include "analysis/result/imported.h"
 #include "cli/commands.h"
 #include "cli/open.h"
 #include "model/frames/bundle.h"
@@ -197,6 +198,11 @@ static int bundle(void *state, const struct common_options *common, struct error
 	(void)common;
 	if (!profile)
 		return -1;
+	if (profile_is_imported(profile)) {
+		profile_free(profile);
+		return error_set(error, "a heap profile of another tool cannot be bundled: a "
+					"recording has no way to say what is not known of it");
+	}
 	if (c->bundle.source_lines && c->source_folders.count == 0 && add_project(c, error) < 0) {
 		profile_free(profile);
 		return -1;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/result/imported.h"
 #include "base/compiler.h"
 #include "cli/options/query_options.h"
 #include "cli/commands.h"
@@ -221,6 +222,13 @@ static int export_recording(void *state, const struct common_options *common, st
 
 	if (!profile)
 		return -1;
+	if (c->exporter->needs_run && profile_is_imported(profile)) {
+		profile_free(profile);
+		return error_set(error,
+				 "%s files have frees and lifetimes, which are not known of a heap "
+				 "profile of another tool",
+				 c->exporter->name);
+	}
 	if (!c->asked.limit_given)
 		c->asked.query.limit = SIZE_MAX;
 	c->asked.query.must_match = true;

@@ -272,6 +272,9 @@ const struct command command_report = {
 	.options = option_rows,
 	.option_count = ARRAY_SIZE(option_rows),
 	.words = WORDS_RECORDING,
-	.about = "Shows a view of the recording FILE, or of the newest one in this folder.",
+	.about =
+		"Shows a view of the recording FILE, or of the newest one in this folder. FILE may "
+		"also be a heap profile of jemalloc (.heap) or pprof (.pb.gz), as for view, diff, "
+		"check and export.",
 	.examples = examples,
 };

@@ -13,7 +13,12 @@ struct recording_warnings {
 	uint64_t bad_chunks;	 /* wrong checksum or content: left out */
 	uint64_t unknown_chunks; /* newer than this program: left out */
 	int unfinished;		 /* no end chunk: the collector did not finish */
+	uint64_t raised_sites; /* imported: a total was below what is live, and was raised to it */
 };
+
+/* process_row.imported: read from a heap profile of another tool, which has no times, frees, lifetimes, sizes or threads, and with
+ * LIVE_ONLY no totals either. */
+enum imported { NOT_IMPORTED, IMPORTED_LIVE_ONLY, IMPORTED_WITH_TOTALS };
 
 struct recording {
 	struct run_row run;

@@ -196,6 +196,7 @@ struct process_row {
 	char *command; /* argv joined by spaces */
 	char *exe, *allocator;
 	char *linked_in; /* allocator inside the executable, whose calls bypass the recorder; NULL: none */
+	uint32_t imported; /* enum imported; not part of a file */
 };
 
 struct process_rows {
