@@ -182,6 +182,38 @@ static void fill_extremes(const struct profile_process *p, struct result_value *
 	row[PROCESS_MAX_LIVE_BLOCKS] = value_count(e.live_blocks);
 }
 
+/* Clears what a heap profile of another tool does not have. */
+static void clear_imported(const struct profile_process *p, struct result_value *row)
+{
+	static const enum process_column unknown[] = {
+		PROCESS_PID,
+		PROCESS_PPID,
+		PROCESS_PEAK_BYTES,
+		PROCESS_PEAK_BLOCKS,
+		PROCESS_PEAK_BOUND_BYTES,
+		PROCESS_PEAK_BIAS_BYTES,
+		PROCESS_PEAK_AT_NS,
+		PROCESS_TEMPORARY_CALLS,
+		PROCESS_MAX_LIVE_BLOCKS,
+		PROCESS_MMAP_BYTES,
+		PROCESS_MMAP_CALLS,
+		PROCESS_MMAP_PEAK_BYTES,
+		PROCESS_THREADS,
+		PROCESS_STARTED_OFFSET_NS,
+		PROCESS_DURATION_NS,
+		PROCESS_OWN_BYTES,
+		/* without totals */
+		PROCESS_CALLS,
+		PROCESS_BYTES,
+		PROCESS_FREES,
+		PROCESS_MEAN_BYTES,
+	};
+	size_t count = ARRAY_SIZE(unknown) - (p->has_totals ? 4 : 0);
+
+	for (size_t i = 0; p->imported && i < count; i++)
+		row[unknown[i]] = value_unknown();
+}
+
 bool process_row(struct result *result, const struct profile_process *p, struct result_value *row)
 {
 	for (size_t i = 0; i < PROCESS_COLUMNS; i++)
@@ -197,6 +229,7 @@ bool process_row(struct result *result, const struct profile_process *p, struct 
 		row[PROCESS_PEAK_RSS_BYTES] = value_unknown();
 	row[PROCESS_RANK] = p->rank ? value_id(p->rank - 1) : value_unknown();
 	row[PROCESS_COMMAND_SHORT] = value_text(command_of(&result->arena, p));
+	clear_imported(p, row);
 	return row[PROCESS_END_SHORT].text && row[PROCESS_COMMAND_SHORT].text &&
 	       notes_value(result, p->health, &row[PROCESS_HEALTH]) &&
 	       memory_value(result, p, &row[PROCESS_MEMORY]);

@@ -263,8 +263,8 @@ static int check_costs(const struct query *query, struct error *error)
 				 cost_rows[cost].name);
 	if (query->minus.kind || (query->at.kind && (!live || query->at.kind != MOMENT_END)))
 		return error_set(error,
-				 "sizes are kept for the whole run, and those of live blocks "
-				 "at the end, at no other moment");
+				 "sizes are known of the whole run, and those of live blocks "
+				 "at the end only");
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include "analysis/analyses.h"
 #include "base/compiler.h"
+#include "analysis/result/imported.h"
 #include "cli/open.h"
 #include "model/tags.h"
 #include "serve/page.h"
@@ -20,11 +21,22 @@
 #include "util/files.h"
 #include "util/text/json.h"
 
+/* Most of the page is about a run: its peak, its time, its threads. */
+static int check_shown(const struct profile *profile, struct error *error)
+{
+	return profile_is_imported(profile)
+		       ? error_set(
+				 error,
+				 "the page shows recordings, and this is a heap profile of another "
+				 "tool: use heapgauge report, diff, check or export")
+		       : 0;
+}
+
 int web_open_file(struct web_file *file, const char *path, struct error *error)
 {
 	file->path = recording_path(path, error);
 	file->profile = file->path ? recording_open(file->path, error) : NULL;
-	return file->profile ? 0 : -1;
+	return file->profile ? check_shown(file->profile, error) : -1;
 }
 
 int web_open(struct web *web, const char *const *paths, size_t count, const char *before_path,
@@ -44,7 +56,7 @@ int web_adopt(struct web *web, struct profile *profile, const char *name, struct
 	struct web_file file = { .path = strdup(name), .profile = profile };
 
 	if (file.path && vector_push(&web->files, file))
-		return 0;
+		return check_shown(profile, error);
 	free(file.path);
 	profile_free(profile);
 	return error_set(error, "out of memory");

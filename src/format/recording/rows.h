@@ -193,8 +193,7 @@ struct process_row {
 	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes, peak_rss_bytes, own_bytes;
 	uint64_t granule_bytes, depth_limit;
 	uint64_t health[HEALTH_COUNT];
-	char *command; /* argv joined by spaces */
-	char *exe, *allocator;
+	char *command, *exe, *allocator; /* command: argv joined by spaces */
 	char *linked_in; /* allocator inside the executable, whose calls bypass the recorder; NULL: none */
 	uint32_t imported; /* enum imported; not part of a file */
 };

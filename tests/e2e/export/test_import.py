@@ -150,6 +150,13 @@ def test_what_is_not_in_the_file_is_said_to_be_unknown(dump, heapgauge, clean_en
     assert report_json(path, "functions")["functions"][0]["calls"] is None
     done = run_command(heapgauge, clean_env, "bundle", path, "-o", path.with_suffix(".hg"))
     assert done.returncode == 1 and "cannot be bundled" in done.stderr
+    (process,) = report_json(path, "summary")["processes"]
+    assert [process[key] for key in ("peak_bytes", "temporary_calls", "calls", "total_bytes", "duration_ns")] == [None] * 5
+    assert process["not_freed_bytes"] == total_of(report_json, path, "live")
+    for argv in (("view", path), ("report", path, "--format", "html", "-o", path.with_suffix(".html"))):
+        done = run_command(heapgauge, clean_env, *argv)
+        assert done.returncode == 1 and "heap profile of another tool" in done.stderr
+    assert not path.with_suffix(".html").exists()
 
 
 def test_diff_and_check(dump, heapgauge, clean_env, report_json):

@@ -249,7 +249,7 @@ def test_what_a_window_cannot_say_is_said(scratch, record, heapgauge, report_jso
     window = "--cost", "calls", "--at", "snap:r2", "--minus", "snap:r1"
     assert "kept per site, not per size" in refusal(heapgauge, run.path, "--by", "size", *window)
     assert "kept per site, not per thread" in refusal(heapgauge, run.path, "--by", "thread", *window)
-    assert "at no other moment" in refusal(heapgauge, run.path, "--view", "sizes", *window)
+    assert "at the end only" in refusal(heapgauge, run.path, "--view", "sizes", *window)
     note = report_json(run.path, "sites", "--cost", "live", "--at", "end", "--minus", "peak")["note"]
     assert note.startswith("calls, totals and frees are of the whole run") and note.endswith("not at the peak")
 
