@@ -40,14 +40,6 @@ if(HEAPGAUGE_SANITIZE)
 	endif()
 endif()
 
-# hg-whole: lets the compiler see the command as one program, which makes it about a tenth faster (docs/scale.md). Objects have
-# code as well, so that tests, which are many, link quickly without. clang would need its own linker for it.
-add_library(hg-whole INTERFACE)
-if(CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT HEAPGAUGE_SANITIZE)
-	target_compile_options(hg-whole INTERFACE -flto -ffat-lto-objects)
-	target_link_options(hg-whole INTERFACE $<IF:$<BOOL:$<TARGET_PROPERTY:HEAPGAUGE_WHOLE>>,-flto=auto,-fno-lto>)
-endif()
-
 # heapgauge_library(<folder> [DEPS <folder>...] [LIBS <external>...] [EXCLUDE <file>...])
 #
 # Makes the static library hg-<folder> of all *.c in the current folder and its rooms. DEPS names other folders of src/,
@@ -65,7 +57,7 @@ function(heapgauge_library folder)
 	set_property(GLOBAL PROPERTY HG_SOURCES_${folder} "${sources}")
 
 	add_library(hg-${folder} STATIC ${sources})
-	target_link_libraries(hg-${folder} PRIVATE hg-warnings hg-same-anywhere hg-whole PUBLIC hg-sanitize)
+	target_link_libraries(hg-${folder} PRIVATE hg-warnings hg-same-anywhere PUBLIC hg-sanitize)
 	foreach(dep IN LISTS arg_DEPS)
 		target_link_libraries(hg-${folder} PUBLIC hg-${dep})
 	endforeach()

@@ -314,9 +314,7 @@ static void cut_files_are_refused_or_whole(void **state)
 static void recordings_and_texts_are_not_recognized(void **state)
 {
 	static const char *const others[] = { "", "HGREC\r\n\x1a........", "heap profile: 1",
-					      "\n\x30\n\x30 a text",
-					      "\x7f"
-					      "ELF............" };
+					      "\n\x30\n\x30 a text", "\177ELF............" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)

@@ -346,7 +346,7 @@ def test_a_packed_answer_is_the_same(server):
 WRONG = [
     "viw=sites", "view=sits", "cost=peek", "cost=", "by=nothing", "at=time:xyz", "focus=(", "limit=many", "limit=-1", "threshold=200", "min-size=big",
     "names=long", "kind=stack", "callees=maybe", "depth=1.5", "view=sites&min-size=9&max-size=8", "view=tree&by=thread", "view=flame&by=site", "at=snap:99999&cost=live",
-    "minus=end&cost=calls", "view=sites&thread=99999999", "view=sites&process=nobody", "%3Cscript%3E=1", "=", "view",
+    "minus=end&cost=max", "view=sites&thread=99999999", "view=sites&process=nobody", "%3Cscript%3E=1", "=", "view",
 ]  # fmt: skip
 
 

@@ -59,6 +59,7 @@ ELSEWHERE = {
     "heapgauge agent /etc/heapgauge": "e2e/agent/test_agent.py runs the settings of the page",
     "pprof -top 'http": "e2e/agent/test_agent.py",
     "curl -s http://127.0.0.1:9464": "e2e/agent/test_agent.py: this port may be taken here",
+    **dict.fromkeys(("heapgauge report jeprof", "heapgauge report heap.pb.gz", "heapgauge diff old.heap", "heapgauge check heap.pb.gz"), "export/test_import.py"),
     "!": "printed by a command",
 }
 # Those that run until they are told to end: what they show first, and the key.

@@ -63,6 +63,7 @@ def aliases_of(modules):
     found = collections.defaultdict(set)
     for module in modules:
         rows = [line.split() for line in run("nm", "--defined-only", "--format=posix", module).splitlines()]
+        rows = [row for row in rows if len(row) > 2]  # the others have no name
         plain = demangled({row[0] for row in rows})
         for row in rows:
             found[plain[row[0]]].add((module, row[2]))
