@@ -220,7 +220,7 @@ def keys_of(grid, question):
     """The number that was asked for is in the first column of numbers, whatever its title."""
     label, heads = grid["label"], grid["heads"]
     cost, unit = question.first("cost", "peak"), question.first("unit", "bytes")
-    moment = {"peak": f"peak_{unit}", "leaked": f"leaked_{unit}", "live": f"live_{unit}", "grown": f"live_{unit}"}
+    moment = {"peak": f"peak_{unit}", "leaked": f"not_freed_{unit}", "live": f"live_{unit}", "grown": f"live_{unit}"}
     grouped = f"live_{unit}" if cost in moment else COSTS.get(cost, cost)
     if label == "Call tree":
         return {heads[0]: grouped, "Self": "self"}
