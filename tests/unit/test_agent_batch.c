@@ -183,7 +183,7 @@ static void a_reading_uses_the_classes_of_before(void **state)
 		tasks[i] = make_task(getpid(), getuid(), getgid(), 10 + i);
 	assert_int_equal(reader_read_batch(&reader, tasks, COUNT, first, &error), 0);
 	assert_int_equal(first[0].parts.reading->memory.age, 0);
-	assert_true(first[0].parts.reading->memory.bytes[READING_HEAP] > 0);
+	assert_true(first[0].parts.reading->memory.bytes[READING_RSS] > 0);
 	tasks[0].request.memory_before = first[0].parts.reading->memory;
 	tasks[0].request.memory_before.bytes[READING_HEAP] = 12345;
 	assert_int_equal(reader_read_batch(&reader, tasks, COUNT, second, &error), 0);
