@@ -486,6 +486,7 @@ static bool fill_table(struct grouping *g)
 	enum result_unit unit = selection_unit(s, s->cost);
 	bool frames = axis->of_frames, moment = cost->time == COST_OF_MOMENT;
 	bool shows_source = g->by == AXIS_LINE && g->query->sources;
+	bool has_file = frames && g->by != AXIS_MODULE && g->by != AXIS_FILE;
 	const struct result_column columns[GROUP_COLUMNS] = {
 		[GROUP_SHARE] = { NULL, s->against ? NULL : title_of(g->result, s->share_title),
 				  UNIT_PERCENT },
@@ -505,10 +506,7 @@ static bool fill_table(struct grouping *g)
 				       cost_unit(COST_CALLS, s->against != NULL) },
 		[GROUP_NAME] = { NULL, axis->title, UNIT_TEXT },
 		[GROUP_LABEL] = { axis->name, NULL, UNIT_TEXT },
-		[GROUP_FILE] = { frames && g->by != AXIS_MODULE && g->by != AXIS_FILE
-					 ? "source_file"
-					 : NULL,
-				 NULL, UNIT_TEXT },
+		[GROUP_FILE] = { has_file ? "source_file" : NULL, NULL, UNIT_TEXT },
 		[GROUP_LINE] = { frames && g->by <= AXIS_LINE ? "source_line" : NULL, NULL,
 				 UNIT_ID },
 		[GROUP_MODULE] = { frames && g->by != AXIS_MODULE ? "module" : NULL, NULL,

@@ -144,11 +144,12 @@ bool sites_start(void)
 		return false;
 	for (uint32_t mark = LIVE_FRAME_CUT; mark <= LIVE_FRAME_STACK_OFF; mark++)
 		*memory_node(mark) = (struct live_node){ 0, mark }; /* not part of any walk */
-	for (uint16_t kind = 0; kind < LIVE_KINDS; kind++) {
+	for (uint32_t kind = 0; kind < LIVE_KINDS; kind++) {
 		uint64_t key = sites_key(~(uint64_t)kind, origin_of((enum live_kind)kind));
 
-		*memory_site(LIVE_SITE_OTHER_HEAP + kind) =
-			(struct live_site){ .key = key, .node = LIVE_FRAME_OTHER, .kind = kind };
+		*memory_site(LIVE_SITE_OTHER_HEAP + kind) = (struct live_site){
+			.key = key, .node = LIVE_FRAME_OTHER, .kind = (uint16_t)kind
+		};
 	}
 	sites_entered = LIVE_SITE_OTHER_HEAP;
 	return true;
