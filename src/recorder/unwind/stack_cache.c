@@ -123,7 +123,6 @@ static void fill(struct stack_cache_entry *entry, const struct walk *walk, const
 {
 	struct walk_frame *pair = (struct walk_frame *)(void *)(entry + 1);
 	const struct walk_frame fp = { (uintptr_t)frame, frame[0] }; /* where the hook saved it */
-	const struct walk_frame sp = { (uintptr_t)(frame + 2), frame[ARCH_RETURN_VARIES ? 2 : 0] };
 	bool needs_fp = walk->info[walk->count - 1].rule & WALK_NEEDS_FP;
 
 	for (uint32_t n = walk->count + walk->checks + needs_fp + ARCH_RETURN_VARIES; n % 4 != 0;
@@ -134,7 +133,8 @@ static void fill(struct stack_cache_entry *entry, const struct walk *walk, const
 	if (needs_fp)
 		*pair++ = fp;
 	if (ARCH_RETURN_VARIES) /* the same return address does not mean the same sp */
-		*pair++ = sp;
+		*pair++ = (struct walk_frame){ (uintptr_t)(frame + 2),
+					       frame[ARCH_RETURN_VARIES ? 2 : 0] };
 	__builtin_memcpy(pair, walk->frame, walk->count * sizeof *pair);
 	entry->bytes = (uint32_t)((char *)(pair + walk->count) - (char *)entry);
 }
