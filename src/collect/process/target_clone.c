@@ -64,6 +64,7 @@ struct target *target_clone(const struct target *target)
 	    !COPY_VECTOR(&clone->series.points, &target->series.points) ||
 	    !COPY_VECTOR(&clone->snapshots.rows, &target->snapshots.rows) ||
 	    !COPY_VECTOR(&clone->snapshots.sites, &target->snapshots.sites) ||
+	    !COPY_VECTOR(&clone->snapshots.counts, &target->snapshots.counts) ||
 	    !COPY_VECTOR(&clone->memories.rows, &target->memories.rows) ||
 	    !COPY_VECTOR(&clone->threads, &target->threads) ||
 	    !loaded_copy(&clone->loaded, &target->loaded)) {

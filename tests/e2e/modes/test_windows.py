@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from compiled import compile_c
+from compiled import compile_c, wait_for
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[3] / "include"
 COUNTED = ("calls", "total_bytes", "frees", "freed_bytes", "temporary_calls", "internal_fragmentation_bytes")
@@ -182,6 +182,21 @@ def test_without_a_collector_the_profile_has_it_too(scratch, heapgauge, report_j
     rounds = told("".join(lines))
     for to, since in (1, 0), (25, 7):
         assert reported(report_json, path, "--cost", "calls", "--at", f"snap:r{to}", "--minus", f"snap:r{since}") == between(rounds, to, since)
+
+
+def test_a_recording_of_a_running_program_has_it_too(scratch, heapgauge, report_json, clean_env):
+    """Written on a signal, of a copy of what the collector has."""
+    argv = [heapgauge, "record", "-q", "-o", scratch / "run.hg", "--write-on", "signal=USR1", "--", knowing(scratch)]
+    run = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**clean_env, "WAIT": "1"}, start_new_session=True)
+    try:
+        rounds = told("".join(run.stdout.readline() for _ in range(ROUNDS * 8)))
+        run.send_signal(signal.SIGUSR1)
+        wait_for(lambda: (scratch / "run.1.hg").exists(), "the recording")
+        query = "--cost", "calls", "--at", "snap:r9", "--minus", "snap:r2"
+        assert reported(report_json, scratch / "run.1.hg", *query) == between(rounds, 9, 2)
+    finally:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
 
 
 def test_samples_estimate_a_window_with_their_error(scratch, record, report_json):
