@@ -310,7 +310,9 @@ static void put_memory(struct writer *w)
 	const struct reading *reading;
 	const struct labels *labels;
 
-	put_family(w, name, false, "Resident memory by class; swap is not resident.");
+	put_family(
+		w, name, false,
+		"Resident memory by class, read again when the total changes; swap is not resident.");
 	for (size_t i = 0; (reading = reading_at(w, i, &labels)); i++)
 		for (size_t c = 0; reading->memory.known && c < READING_CLASSES; c++) {
 			put_series(w, name, labels, "class", class_names[c]);

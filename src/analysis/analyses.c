@@ -14,6 +14,7 @@
 #include "analysis/query/site_table.h"
 #include "analysis/views/groups.h"
 #include "base/compiler.h"
+#include "model/memory/pages.h"
 
 /* The parts of a query, besides filters, that most views accept. Each view rejects combinations
  * that make no sense for it. */
@@ -25,8 +26,8 @@ const struct analysis analyses[] = {
 	  analyse_summary, 0, true },
 	{ "peak", "what was live when the heap was largest", NULL, ADDS_UP, true,
 	  .sites = &sites_peak, .needs_run = true },
-	{ "leaks", "what was not freed at exit, and how old it is", NULL, ADDS_UP, true,
-	  .sites = &sites_leaks },
+	{ "leaks", "what was not freed at exit, how old it is and, of an image, who holds it", NULL,
+	  ADDS_UP, true, .sites = &sites_leaks },
 	{ "temporary", "blocks freed before the next allocation", NULL, ADDS_UP, true,
 	  .sites = &sites_temporary, .needs_run = true },
 	{ "lifetimes", "how long blocks live, overall and by site", NULL, ADDS_UP, true,
@@ -43,6 +44,14 @@ const struct analysis analyses[] = {
 	  .needs_run = true },
 	{ "memory", "balance sheet from requested bytes to RSS: allocator overhead, stacks, files",
 	  analyse_memory, VIEW_TAKES_AT, .needs_run = true },
+	{ "globals", "global and thread-local variables: size, resident bytes, file and line",
+	  analyse_globals, 0, .needs_run = true },
+	{ "pages", "resident memory by site: record --pages-on, or --pid", NULL, 0,
+	  .sites = &sites_pages, .needs_run = true, .needs_pages = true },
+	{ "pins", "sites that keep mostly free pages, and what would come back", NULL, 0,
+	  .sites = &sites_pins, .needs_run = true, .needs_pages = true },
+	{ "map", "where resident memory is: heaps, arenas, mappings; tiles and blocks as JSON",
+	  analyse_map, 0, .needs_run = true, .needs_pages = true },
 	{ "processes", "process tree, with the numbers of each process", analyse_processes, 0,
 	  .needs_run = true },
 	{ "health", "how reliable the numbers are, and what recording cost", analyse_health, 0,
@@ -56,10 +65,12 @@ const struct analysis analyses[] = {
 	{ "tree", "call tree", analyse_tree, ADDS_UP | VIEW_TAKES_SECOND_COST, true },
 	{ "flame", "complete call tree for a flame graph: see --format json", analyse_flame,
 	  ADDS_UP, true },
-	{ "tags", "tags set by the program, as a tree with visits", analyse_tags, ADDS_UP },
-	{ "pools", "custom allocators: live, maximum, total", analyse_pools, VIEW_TAKES_COST },
+	{ "tags", "tags set by the program, as a tree with visits", analyse_tags, ADDS_UP,
+	  .needs_run = true },
+	{ "pools", "custom allocators: live, maximum, total", analyse_pools, VIEW_TAKES_COST,
+	  .needs_run = true },
 	{ "freed-by", "which code frees what a site allocates: record --free-sites",
-	  analyse_freed_by, VIEW_TAKES_FREED_IN },
+	  analyse_freed_by, VIEW_TAKES_FREED_IN, .needs_run = true },
 	{ "snapshots", "snapshots, and what changed between them", analyse_snapshots, 0,
 	  .needs_run = true },
 	{ "timeline", "live, RSS and rates over time, with the peak and the snapshots",
@@ -79,11 +90,31 @@ const struct analysis *analysis_find(const char *name)
 	return NULL;
 }
 
+/* -1 with the error set: no process of the profile has pages. */
+static int pages_check(const struct profile *profile, const char *view, struct error *error)
+{
+	if (profile->process_count == 0 || profile_any_pages(profile))
+		return 0;
+	const char *mode = profile->processes[0].mode;
+
+	if (strcmp(mode, "exact") != 0)
+		return error_set(
+			error,
+			"the view %s needs an exact recording, and this one is %s: without every "
+			"block with its stack it is not known who shares a page",
+			view, mode);
+	return error_set(
+		error,
+		"this recording has no pages: record with --pages-on end, or use --pid on a process that is being recorded");
+}
+
 struct result *analysis_answer(const struct analysis *view, const struct profile *profile,
 			       struct locations *locations, const struct query *query,
 			       struct error *error)
 {
 	if (imported_check(profile, view->name, view->needs_run, error) < 0)
+		return NULL;
+	if (view->needs_pages && pages_check(profile, view->name, error) < 0)
 		return NULL;
 	if (view->sites)
 		return site_view_run(view->name, view->sites, profile, locations, query, error);

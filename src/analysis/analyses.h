@@ -38,7 +38,8 @@ struct analysis {
 	bool compares;		       /* can show what changed between recordings */
 	const struct site_view *sites; /* a list of sites: which sites and which columns */
 	enum axis_id by;	       /* one row per value of this axis */
-	bool needs_run;		       /* about a run: unknown of a heap profile of another tool */
+	bool needs_pages; /* of pages, which a recording has only if it was asked for them */
+	bool needs_run;	  /* about a run: unknown of a heap profile of another tool */
 };
 
 /* Terminated by a row whose name is NULL; the first row is the default. */
@@ -52,7 +53,7 @@ struct result *analysis_answer(const struct analysis *view, const struct profile
 int analysis_check(const struct analysis *analysis, const struct query *query, struct error *error);
 
 extern const struct site_view sites_all, sites_peak, sites_leaks, sites_temporary, sites_lifetimes,
-	sites_reallocs;
+	sites_reallocs, sites_pages, sites_pins;
 
 analysis_run analyse_summary;
 analysis_run analyse_timeline;
@@ -71,5 +72,7 @@ analysis_run analyse_tags;
 analysis_run analyse_freed_by;
 analysis_run analyse_pools;
 analysis_run analyse_snapshots;
+analysis_run analyse_globals;
+analysis_run analyse_map;
 
 #endif

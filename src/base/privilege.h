@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the kernel will treat a program as privileged (AT_SECURE), so that ld.so ignores LD_PRELOAD: the rules of
- * cap_bprm_creds_from_file in security/commoncap.c. Security modules may add others. */
+ * cap_bprm_creds_from_file in security/commoncap.c. Security modules may add others. Before Linux 6.16 only the caller's real ids counted: a
+ * program that sets an effective id back to the real one is taken for privileged there although it is not. */
 #ifndef BASE_PRIVILEGE_H
 #define BASE_PRIVILEGE_H
 

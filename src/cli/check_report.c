@@ -34,6 +34,12 @@ static void print_row(FILE *out, const struct check_row *row)
 		print_printable(out, row->why);
 		return;
 	}
+	if (row->is_unknown) {
+		fprintf(out, "  %s not known, limit %s: ", name,
+			check_text(row->measure, row->limit).text);
+		print_printable(out, row->why);
+		return;
+	}
 	fprintf(out, "  %s %s", name, check_text(row->measure, row->value).text);
 	if (row->estimate)
 		fprintf(out, " (%s to %s at 95 %% confidence)",
@@ -65,8 +71,10 @@ void check_print_text(FILE *out, const struct check *check)
 	else if (check->unknown)
 		fprintf(out, "heapgauge: %zu budget%s cannot be checked\n", check->unknown,
 			check->unknown == 1 ? "" : "s");
+	else if (kept == 1)
+		fputs("heapgauge: the budget is met\n", out);
 	else
-		fprintf(out, "heapgauge: all %zu budget%s met\n", kept, kept == 1 ? "" : "s");
+		fprintf(out, "heapgauge: all %zu budgets met\n", kept);
 	for (size_t i = 0; i < check->rows.count; i++) {
 		const struct check_row *row = &check->rows.at[i];
 
@@ -184,7 +192,12 @@ int check_print_json(FILE *out, const struct check *check)
 		json_field_u64(&j, "pid", row->pid);
 		json_field_string(&j, "measure", check_measures[row->measure].name);
 		json_field_string(&j, "verdict", verdict_name(row->verdict));
-		json_field_i64(&j, "value", row->value);
+		if (row->is_unknown) {
+			json_key(&j, "value");
+			json_null(&j);
+		} else {
+			json_field_i64(&j, "value", row->value);
+		}
 		json_field_i64(&j, "limit", row->limit);
 		if (row->estimate) {
 			json_field_double(&j, "value_error", round(row->error));

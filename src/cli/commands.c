@@ -24,6 +24,7 @@ const struct command *const commands[] = {
 	&command_list,
 	&command_top,
 	&command_snap,
+	&command_image,
 	&command_post_mortem,
 	&command_diff,
 	&command_check,

@@ -65,6 +65,7 @@ extern const struct command command_view;
 extern const struct command command_list;
 extern const struct command command_top;
 extern const struct command command_snap;
+extern const struct command command_image;
 extern const struct command command_post_mortem;
 extern const struct command command_diff;
 extern const struct command command_check;

@@ -117,7 +117,8 @@ void show_asked(struct show *show, struct query_options *asked)
 	asked->query.must_match = true;
 	if (!asked->limit_given) {
 		asked->query.limit = show->renderer->default_limit;
-		if (show->view->sites && show->renderer->is_for_people)
+		if (show->view->sites && show->renderer->is_for_people &&
+		    (!asked->query.has_axis || asked->query.by == AXIS_SITE))
 			asked->query.limit = MIN(asked->query.limit, (size_t)STACKS_SHOWN);
 	}
 	show->query = &asked->query;

@@ -2,8 +2,8 @@
 /*
  * Opens profiles, for the reading commands and for the reader library (src/reader/).
  *
- * A file is a recording, the live profile of a process without a collector, or a heap profile of another tool; its first bytes
- * tell which. The caller owns what is returned; no state.
+ * A file is a recording, the live profile of a process without a collector, a core file, or a heap profile of another tool; its first
+ * bytes tell which. The caller owns what is returned; no state.
  */
 #include "cli/profile_source.h"
 
@@ -16,6 +16,7 @@
 #include "base/compiler.h"
 #include "collect/attach/inspect.h"
 #include "collect/import/import.h"
+#include "collect/kernel/core_file.h"
 #include "format/live/live.h"
 #include "model/build.h"
 #include "symbols/symbolizer.h"
@@ -45,6 +46,17 @@ static struct profile *load_live(const char *path, struct error *error)
 	struct recording recording = { 0 };
 
 	if (inspect_file(path, HEAPGAUGE_VERSION, &recording, NULL, error) < 0) {
+		error_wrap(error, "%s", path);
+		return NULL;
+	}
+	return profile_new(&recording, error);
+}
+
+static struct profile *load_core(const char *path, struct error *error)
+{
+	struct recording recording = { 0 };
+
+	if (inspect_core(path, HEAPGAUGE_VERSION, &recording, error) < 0) {
 		error_wrap(error, "%s", path);
 		return NULL;
 	}
@@ -115,9 +127,13 @@ static struct profile *load_import(const char *path, struct error *error)
 
 struct profile *recording_open(const char *path, struct error *error)
 {
-	uint8_t begin[IMPORT_FIRST_BYTES];
+	uint8_t begin[CORE_FILE_FIRST_BYTES];
 	struct span first = first_bytes(path, begin, sizeof begin);
 	struct error reason = ERROR_INIT;
+
+	if (core_file_is(first))
+		return load_core(path, error);
+	first.size = MIN(first.size, (size_t)IMPORT_FIRST_BYTES);
 	struct profile *profile = is_live(first)	     ? load_live(path, &reason)
 				  : import_recognizes(first) ? load_import(path, &reason)
 							     : profile_load(path, &reason);
@@ -130,12 +146,12 @@ struct profile *recording_open(const char *path, struct error *error)
 	return profile;
 }
 
-struct profile *process_open(pid_t pid, char **ret_name, struct error *error)
+struct profile *process_open(pid_t pid, bool reads_pages, char **ret_name, struct error *error)
 {
 	struct recording recording = { 0 };
 
 	*ret_name = NULL;
-	if (inspect_process(pid, HEAPGAUGE_VERSION, &recording, error) < 0)
+	if (inspect_process(pid, reads_pages, HEAPGAUGE_VERSION, &recording, error) < 0)
 		return NULL;
 	if (asprintf(ret_name, "process %d", (int)pid) < 0) {
 		*ret_name = NULL;

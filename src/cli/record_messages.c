@@ -106,3 +106,14 @@ void progress_line_print(void *context, bool problem, const char *sentence)
 	progress_line_erase(line);
 	cli_error("%s", sentence);
 }
+
+void record_print_elsewhere(const struct collect_result *result)
+{
+	if (result->path)
+		cli_error("%s. The recording is %s instead: move it to a folder with free space",
+			  result->not_written, result->path);
+	else
+		cli_error("%s, and there is no space in TMPDIR, /var/tmp, /tmp, HOME or /dev/shm: "
+			  "the recording is lost; free space or name another folder with -o",
+			  result->not_written);
+}

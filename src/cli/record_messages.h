@@ -23,4 +23,7 @@ void progress_line_erase(const struct progress_line *line);
 /* Names the processes that are no longer recorded. */
 void record_print_let_go(const struct collect_result *result);
 
+/* The recording is not where it should be: where it is, or that it is lost. */
+void record_print_elsewhere(const struct collect_result *result);
+
 #endif

@@ -68,7 +68,11 @@ struct collect_options {
 	uint32_t depth_limit; /* maximum number of frames; 1..LIVE_DEPTH_MAX */
 	bool python_domains;  /* record the allocators of Python as pools */
 	bool free_sites;      /* record the stacks that free blocks */
-	bool python_tasks;    /* label allocations with their asyncio task */
+	bool core;	      /* the profile is part of core files */
+	/* Takes an image of a process that is about to exit and waits: image/image.h. NULL = none is wanted. */
+	int (*image)(pid_t pid, struct recording *ret, struct error *error);
+	uint64_t time_calls; /* time one call of the allocator in so many; 0 = none */
+	bool python_tasks;   /* label allocations with their asyncio task */
 	const char *
 		otel_labels; /* keys of OpenTelemetry's thread context that label samples, separated by commas; NULL = none */
 	uint32_t cpu_millionths; /* share of its CPU time that sampling may use; 0 = unlimited */

@@ -94,7 +94,7 @@ static uint32_t put_trace(struct writer *w, const struct profile_process *p, nod
 	VECTOR(uint32_t) path = { 0 };
 	uint32_t at = 0;
 
-	for (; node.v && !traces[node.v]; node = profile_node(p, node).parent)
+	for (; node.v && !traces[node.v]; node = profile_parent(p, node))
 		w->failed |= !vector_push(&path, node.v);
 	if (node.v)
 		at = traces[node.v];

@@ -71,7 +71,7 @@ static void step(struct massif *m, struct walker *w)
 		w->chain = locations_of(m->in->locations, p, w->node);
 		w->at = 0;
 		m->failed |= !w->chain.at;
-		w->node = profile_node(p, w->node).parent;
+		w->node = profile_parent(p, w->node);
 	}
 	if (w->at < w->chain.count)
 		w->location = w->chain.at[w->at++];

@@ -190,7 +190,7 @@ static uint64_t stack_index(struct writer *w, const struct entry *e)
 		return 0;
 	size_t begin = protobuf_begin(&item, STACK_LOCATION_INDICES);
 
-	for (node_id n = e->site->node; n.v && !w->failed; n = profile_node(e->process, n).parent) {
+	for (node_id n = e->site->node; n.v && !w->failed; n = profile_parent(e->process, n)) {
 		struct location_chain chain = locations_of(w->in->locations, e->process, n);
 
 		w->failed |= !chain.at;

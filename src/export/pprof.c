@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/pprof_fields.h"
 #include "export/protobuf.h"
 #include "export/sample_types.h"
 #include "export/stacks.h"
@@ -19,22 +20,6 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/gzip.h"
-
-/* Field numbers of profile.proto. */
-enum {
-	PROFILE_SAMPLE_TYPE = 1,
-	PROFILE_SAMPLE = 2,
-	PROFILE_MAPPING = 3,
-	PROFILE_LOCATION = 4,
-	PROFILE_FUNCTION = 5,
-	PROFILE_STRING = 6,
-	PROFILE_TIME_NANOS = 9,
-	PROFILE_DURATION_NANOS = 10,
-	PROFILE_PERIOD_TYPE = 11,
-	PROFILE_PERIOD = 12,
-	PROFILE_COMMENT = 13,
-	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
-};
 
 /* What was found of a node. */
 struct known_node {
@@ -134,7 +119,7 @@ static struct known_node know_node(struct writer *w, const struct profile_proces
 	w->failed |= !chain.at;
 	if (chain.at)
 		w->nodes[node] = (struct known_node){
-			.parent = profile_node(process, (node_id){ node }).parent.v,
+			.parent = profile_parent(process, (node_id){ node }).v,
 			.location = (uint32_t)location_id(w, chain),
 		};
 	return w->nodes[node];

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/result/imported.h"
 #include "base/checked.h"
 #include "model/estimates.h"
 #include "util/files.h"
@@ -42,7 +43,7 @@ int entry_stack(const struct export_input *in, const struct entry *e, struct sta
 		struct location_chain *ret)
 {
 	scratch->locations.count = 0;
-	for (node_id n = e->site->node; n.v; n = profile_node(e->process, n).parent) {
+	for (node_id n = e->site->node; n.v; n = profile_parent(e->process, n)) {
 		struct location_chain chain = locations_of(in->locations, e->process, n);
 
 		if (!chain.at || !vector_reserve(&scratch->locations, chain.count))
@@ -228,6 +229,13 @@ struct estimate_words estimate_words(const struct export_input *in)
 			selection_numbers(in->selection, &in->selection->entries[i]);
 
 		estimates_add(&sum, &n);
+	}
+	if (profile_is_imported(in->profile)) {
+		snprintf(words.text, sizeof words.text,
+			 " (estimates from %" PRIu64 " samples; standard error of what is live: "
+			 "%.1f %%)",
+			 sum.samples, percent(sum.live_bytes_variance, sum.live_bytes));
+		return words;
 	}
 	snprintf(words.text, sizeof words.text,
 		 " (estimates from %" PRIu64

@@ -32,7 +32,7 @@
 	X(lost_snapshots,                                                                                    \
 	  "snapshots requested by the program and not kept: no space, or the collector has them")            \
 	X(unapplied_settings,                                                                                \
-	  "HEAPGAUGE_ON, _WRITE_ON, _PYTHON=malloc: only `record` applies them")                             \
+	  "HEAPGAUGE_ variables without effect: not understood, or applied by `record` only")                \
 	X(clock_stopped_ms,                                                                                  \
 	  "ms without a clock tick (heapgauge stopped, or had no CPU): lifetimes are too short")             \
 	X(unkept,                                                                                            \
@@ -57,6 +57,8 @@
 	  "OpenTelemetry labels were requested, but no sample found a thread context (otel_thread_ctx_v1)")  \
 	X(otel_unread,                                                                                       \
 	  "samples without OpenTelemetry labels: their context or the table of its keys was unreadable")     \
+	X(timing_stopped,                                                                                    \
+	  "times that the program disabled the time-stamp counter: allocator calls not timed since")         \
 	X(damaged_tables, "tables that claim more entries than they hold: the profile is damaged")
 
 enum health_counter {

@@ -89,6 +89,13 @@ uint64_t unrecorded_of_class(enum unrecorded_class class);
 /* The most specific findings of one file: an allocator itself uses sbrk, and a runtime contains an allocator. */
 uint64_t unrecorded_most_specific(uint64_t found);
 
+/* doc: chunk_unrecorded: a file that the process had loaded, and what in it may hide memory from the recorder. */
+struct unrecorded_row {
+	char *path;
+	uint64_t found;	       /* bits of enum unrecorded */
+	uint64_t zeroed_bytes; /* zero-initialized static data: anonymous, but not allocated */
+};
+
 enum { UNRECORDED_FILES_MAX = 4096 }; /* per process */
 enum { UNRECORDED_SENTENCE_MAX = 256 };
 /* "mimalloc inside libx.so hands out memory without calling malloc". `path` is that of the file; its folder is not shown. */

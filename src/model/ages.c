@@ -102,3 +102,76 @@ struct profile_live_size profile_live_size(const struct profile_process *p, size
 		{ same_site(p, counters->site) }, counters->slot, row->low, row->high, row->blocks
 	};
 }
+
+size_t profile_size_moment_count(const struct profile_process *p)
+{
+	return p->rows->size_moment_count;
+}
+
+struct profile_size_moment profile_size_moment(const struct profile_process *p, size_t index)
+{
+	const struct size_moment_row *row = &p->rows->size_moments[index];
+	const uint64_t class = row->size_class;
+
+	return (struct profile_size_moment){
+		.at_ns = row->at_ns,
+		.low = class ? UINT64_C(1) << (class - 1) : 0,
+		.high = class == PAIR_CLASSES - 1 ? UINT64_MAX : (UINT64_C(1) << class) - 1,
+		.blocks = row->blocks,
+		.bytes = row->bytes,
+	};
+}
+
+static void add_to_class(uint64_t sums[PAIR_CLASSES], uint64_t size, uint64_t blocks)
+{
+	uint64_t *sum = &sums[live_pair_class(size)];
+
+	*sum = saturating_add(*sum, blocks);
+}
+
+/* Blocks that were freed within a tick are not counted by pairs, since that would cost every free: they are the calls of their size
+ * less those that are live and those that lived longer. */
+static void add_short_lives(const struct process_rows *rows,
+			    uint64_t sums[PAIR_CLASSES][PAIR_CLASSES])
+{
+	uint64_t calls[PAIR_CLASSES] = { 0 }, others[PAIR_CLASSES] = { 0 };
+
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		const struct site_counters_row *row = &rows->site_counters[i];
+
+		for (uint32_t k = 0; k < row->sizes_count; k++)
+			if (rows->sites[row->site].kind == LIVE_KIND_HEAP)
+				add_to_class(calls, rows->bars[row->sizes_at + k].low,
+					     rows->bars[row->sizes_at + k].count);
+	}
+	for (size_t i = 0; i < rows->live_size_count; i++)
+		if (rows->sites[rows->site_counters[rows->live_sizes[i].counters].site].kind ==
+		    LIVE_KIND_HEAP)
+			add_to_class(others, rows->live_sizes[i].low, rows->live_sizes[i].blocks);
+	for (size_t i = 0; i < rows->pair_count; i++) {
+		const struct pair_row *row = &rows->pairs[i];
+
+		if (row->kind == LIVE_PAIRS_LIFETIME)
+			others[row->first] = saturating_add(others[row->first], row->count);
+	}
+	for (size_t i = 0; i < PAIR_CLASSES; i++)
+		sums[i][0] = saturating_add(sums[i][0], saturating_sub(calls[i], others[i]));
+}
+
+void profile_pairs_add(const struct profile_process *p, enum profile_pairs_kind kind,
+		       uint64_t sums[PAIR_CLASSES][PAIR_CLASSES])
+{
+	const struct process_rows *rows = p->rows;
+	const uint32_t wanted = kind == PAIRS_REALLOC ? LIVE_PAIRS_REALLOC : LIVE_PAIRS_LIFETIME;
+
+	_Static_assert((int)PAIR_CLASSES == (int)LIVE_PAIR_CLASSES, "classes are as recorded");
+	for (size_t i = 0; i < rows->pair_count; i++) {
+		const struct pair_row *row = &rows->pairs[i];
+		uint64_t *sum = &sums[row->first][row->second];
+
+		if (row->kind == wanted)
+			*sum = saturating_add(*sum, row->count);
+	}
+	if (kind == PAIRS_LIFETIME)
+		add_short_lives(rows, sums);
+}

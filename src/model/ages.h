@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocks that were live at the end, by age and by size. */
+/* Blocks by age, size and lifetime: those that were live at the end, and what was counted of all. */
 #ifndef MODEL_AGES_H
 #define MODEL_AGES_H
 
@@ -34,5 +34,23 @@ struct profile_live_size {
 };
 size_t profile_live_size_count(const struct profile_process *process);
 struct profile_live_size profile_live_size(const struct profile_process *process, size_t index);
+
+/* Live blocks of the heap with [low, high] requested bytes when a snapshot was asked for; by time, then by size. at_ns is that of the
+ * snapshot. Recordings before 1.11 have none. */
+struct profile_size_moment {
+	uint64_t at_ns, low, high, blocks, bytes;
+};
+size_t profile_size_moment_count(const struct profile_process *process);
+struct profile_size_moment profile_size_moment(const struct profile_process *process, size_t index);
+
+/* Joint distributions of the heap of a process, by classes: 0, [1, 2), [2, 4), ...; the last is open. */
+enum { PAIR_CLASSES = 40 };
+enum profile_pairs_kind {
+	PAIRS_REALLOC,	/* requested bytes before and after a realloc */
+	PAIRS_LIFETIME, /* requested bytes and lifetime in ms of blocks that were freed */
+};
+/* Adds to the sums, by the first class and then by the second. Recordings before 1.10 have none. */
+void profile_pairs_add(const struct profile_process *process, enum profile_pairs_kind kind,
+		       uint64_t sums[PAIR_CLASSES][PAIR_CLASSES]);
 
 #endif

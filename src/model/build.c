@@ -26,6 +26,7 @@
 #include "model/site_sums.h"
 #include "model/threads.h"
 #include "model/unrecorded.h"
+#include "model/memory/pages.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 
@@ -66,9 +67,8 @@ static void check_sites(struct process_rows *rows, uint64_t *damaged)
 			site->kind = LIVE_KIND_HEAP;
 			++*damaged;
 		}
-		if (site->tag >= (site->kind == LIVE_KIND_FREED
-					  ? rows->site_count
-					  : MAX(rows->tag_count, (size_t)1))) {
+		if (site->tag >= (live_tag_is_site(site->kind) ? rows->site_count
+							       : MAX(rows->tag_count, (size_t)1))) {
 			site->tag = 0;
 			++*damaged;
 		}
@@ -310,9 +310,11 @@ static const char *mode_of(const struct profile_process *p, uint32_t at_end)
 					     [LIVE_MODE_EXACT] = "exact" };
 	bool exact = false, has_stacks = false;
 
+	if (p->imported && at_end == IMPORTED_MODE_UNKNOWN)
+		return "unknown";
 	for (size_t i = 0; i < p->site_count; i++) {
 		const struct profile_site *site = &p->sites[i];
-		enum profile_mark mark = profile_node(p, site->node).frame.mark;
+		enum profile_mark mark = profile_innermost(p, site->node).mark;
 
 		if (site->kind != PROFILE_HEAP || !site->has_exact || mark == MARK_OTHER)
 			continue;
@@ -358,14 +360,15 @@ static int build_process(struct profile_process *p, struct process_rows *rows,
 {
 	p->rows = rows;
 	take_totals(p, rows);
-	if (rows->memory_count)
-		p->memory = profile_memory_at(p, rows->memory_count - 1);
 	if (take_modules(p, rows, arena) < 0 || take_health(p, &rows->process, arena) < 0 ||
 	    fold_build(p, fold, arena) < 0 || same_sites_build(p, arena) < 0 ||
-	    site_sums_build(p, arena) < 0 || threads_build(p, arena) < 0)
+	    pages_build(p, arena) < 0 || site_sums_build(p, arena) < 0 ||
+	    threads_build(p, arena) < 0)
 		return -1;
 	sum_sites(p);
 	p->mode = mode_of(p, rows->process.mode);
+	if (rows->memory_count)
+		p->memory = profile_memory_at(p, rows->memory_count - 1);
 
 	uint64_t calls = 0;
 

@@ -39,10 +39,13 @@ double estimate_variance(const struct site_numbers *n, enum variance_rule rule, 
 	double frees = n->calls_variance - n->live_blocks_variance;
 	double freed = n->bytes_variance - n->live_bytes_variance;
 
+	if (rule == VARIANCE_TIME)
+		return n->allocator_ns_variance;
 	if (n->samples == 0 && n->calls_variance == 0 && frees == 0)
 		return 0;
 	switch (rule) {
 	case VARIANCE_NONE:
+	case VARIANCE_TIME:
 		break;
 	case VARIANCE_CALLS:
 		return share(n->calls_variance, number, n->calls);
@@ -75,6 +78,14 @@ double estimate_variance(const struct site_numbers *n, enum variance_rule rule, 
 	return 0;
 }
 
+bool profile_is_timed(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (profile->processes[i].timed_of)
+			return true;
+	return false;
+}
+
 void estimates_add(struct site_numbers *sum, const struct site_numbers *n)
 {
 	sum->calls = saturating_add(sum->calls, n->calls);
@@ -85,6 +96,8 @@ void estimates_add(struct site_numbers *sum, const struct site_numbers *n)
 	sum->live_bytes = saturating_add(sum->live_bytes, n->live_bytes);
 	sum->peak_blocks = saturating_add(sum->peak_blocks, n->peak_blocks);
 	sum->peak_bytes = saturating_add(sum->peak_bytes, n->peak_bytes);
+	sum->allocator_ns = saturating_add(sum->allocator_ns, n->allocator_ns);
+	sum->allocator_ns_variance += n->allocator_ns_variance;
 	sum->samples = saturating_add(sum->samples, n->samples);
 	sum->has_remote_frees |= n->has_remote_frees;
 	sum->live_unknown |= n->live_unknown;

@@ -24,12 +24,16 @@ enum variance_rule {
 	VARIANCE_WASTE,	     /* a quantity of each block */
 	VARIANCE_LIVE_WASTE, /* a quantity of each live block */
 	VARIANCE_LIFETIME,   /* a quantity of each freed block, with large variation */
+	VARIANCE_TIME,	     /* exactly the time in the allocator */
 };
 
 /* The variance of `number`, one of n's numbers. May be negative for a subset of a site's threads: blocks that
  * passed between threads cancel in the sum over all threads, and the absolute value is the variance of one
  * thread's number. */
 double estimate_variance(const struct site_numbers *n, enum variance_rule rule, uint64_t number);
+
+/* Whether calls of the allocator were timed in some process: record --time-calls. */
+bool profile_is_timed(const struct profile *profile);
 
 /* Adds calls, bytes, frees, live and peak numbers, and their variances. */
 void estimates_add(struct site_numbers *sum, const struct site_numbers *part);

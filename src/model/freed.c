@@ -30,7 +30,7 @@ static struct profile_freed pair_of(const struct profile_process *p, size_t id)
 	struct profile_freed pair = { .node = { fold_node(p, row->node) } };
 
 	/* A damaged file may lead to a site that is none. */
-	if (row->tag && p->rows->sites[row->tag].kind != LIVE_KIND_FREED)
+	if (row->tag && !live_tag_is_site(p->rows->sites[row->tag].kind))
 		pair.site.v = same_site(p, row->tag);
 	for (uint32_t i = p->counters_of[id]; i < p->counters_of[id + 1]; i++) {
 		const struct site_counters_row *counters =

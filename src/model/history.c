@@ -7,6 +7,8 @@
  */
 #include "model/history.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "format/recording/rows.h"
@@ -177,7 +179,8 @@ struct profile_memory profile_memory_at(const struct profile_process *p, size_t 
 	ASSERT(index < p->rows->memory_count);
 	const struct memory_row *m = &p->rows->memory[index];
 	uint64_t mapped = saturating_add(m->mapped_bytes, m->mapped_shared_bytes);
-	bool known = m->sheet != 0;
+	/* Where nothing was recorded, all blocks would be free memory of the allocator. */
+	bool known = m->sheet != 0 && strcmp(p->mode, "dormant") != 0;
 
 	return (struct profile_memory){
 		.known = true,
@@ -204,12 +207,12 @@ struct profile_memory profile_memory_at(const struct profile_process *p, size_t 
 		.system_available_bytes = m->system_available_bytes,
 		.system_cached_bytes = m->system_cached_bytes,
 		.system_swap_bytes = m->system_swap_bytes,
-		.mapped_bytes = m->mapped_bytes,
-		.beyond_bytes = m->held_bytes,
-		.inherited_bytes = m->inherited_bytes,
-		.static_bytes = m->static_bytes,
-		.unrecorded_bytes = m->unrecorded_bytes,
-		.untouched_bytes = m->untouched_bytes,
+		.mapped_bytes = known ? m->mapped_bytes : 0,
+		.beyond_bytes = known ? m->held_bytes : 0,
+		.inherited_bytes = known ? m->inherited_bytes : 0,
+		.static_bytes = known ? m->static_bytes : 0,
+		.unrecorded_bytes = known ? m->unrecorded_bytes : 0,
+		.untouched_bytes = known ? m->untouched_bytes : 0,
 		.mapped_untouched_bytes = known ? saturating_sub(m->map_live_bytes, mapped) : 0,
 	};
 }

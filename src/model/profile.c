@@ -96,13 +96,15 @@ ptrdiff_t profile_stack(const struct profile_process *p, node_id node, struct ar
 	return (ptrdiff_t)count;
 }
 
-struct profile_node profile_node(const struct profile_process *p, node_id node)
+struct profile_frame profile_innermost(const struct profile_process *p, node_id node)
 {
-	if (node.v == 0)
-		return (struct profile_node){ 0 };
-	ASSERT(node.v < p->rows->node_count);
-	const struct node_row *row = &p->rows->nodes[node.v];
+	ASSERT(node.v == 0 || node.v < p->rows->node_count);
+	return node.v ? profile_frame_at(p, (frame_id){ p->rows->nodes[node.v].frame })
+		      : (struct profile_frame){ 0 };
+}
 
-	return (struct profile_node){ { fold_node(p, row->parent) },
-				      profile_frame_at(p, (frame_id){ row->frame }) };
+node_id profile_parent(const struct profile_process *p, node_id node)
+{
+	ASSERT(node.v == 0 || node.v < p->rows->node_count);
+	return (node_id){ node.v ? fold_node(p, p->rows->nodes[node.v].parent) : 0 };
 }

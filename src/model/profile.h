@@ -46,12 +46,12 @@ struct site_numbers {
 	bool max_exact;			  /* ... or an upper bound if not exact */
 	uint64_t temporary_calls;
 	uint64_t fragmentation_bytes, live_fragmentation_bytes; /* usable minus requested */
-	uint64_t lifetime_ms_sum;				/* over freed blocks */
+	uint64_t lifetime_ms_sum, allocator_ns; /* over freed blocks; by timed calls */
 	struct realloc_numbers reallocs;
-	/* For estimates; 0 if every block was recorded. */
+	/* For estimates; 0 if every block was recorded. Of other numbers: model/estimates.h. */
 	uint64_t samples;
 	double calls_variance, bytes_variance, live_blocks_variance, live_bytes_variance;
-	double peak_blocks_variance, peak_bytes_variance; /* of others: model/estimates.h */
+	double peak_blocks_variance, peak_bytes_variance, allocator_ns_variance;
 	/* Set for a subset of threads that freed blocks of other threads or vice versa (remote frees): the peak, lifetimes and
 	 * live_fragmentation_bytes are unknown, max_bytes is a bound, and live numbers come from the block map: */
 	bool has_remote_frees;
@@ -132,8 +132,8 @@ bool profile_end_has_code(enum profile_end end);
 
 /* A memory sheet: the breakdown of memory at one moment. Classes are resident bytes and add up to rss_bytes. */
 struct profile_memory {
-	bool known;	/* else all is 0: the process ended before it was observed */
-	bool has_parts; /* else the parts below are unknown: an older recording, or unreadable */
+	bool known; /* else all is 0: the process ended before it was observed */
+	bool has_parts; /* else the parts below are unknown: an older recording, unreadable, or nothing was recorded */
 	uint64_t at_ns;
 	uint64_t live_bytes, fragmentation_bytes, map_live_bytes;
 	uint64_t rss_bytes, swap_bytes;
@@ -160,7 +160,8 @@ struct profile_process {
 	uint32_t uid;  /* effective user id + 1; 0: unknown */
 	const char *command, *exe, *allocator;
 	const char *linked_in; /* an unrecorded allocator in the executable; "": none */
-	const char *mode;      /* "exact", "sampled", "mixed" (both), "tags", "dormant" */
+	/* "exact", "sampled", "mixed" (both), "tags", "dormant"; imported: "unknown", too */
+	const char *mode;
 	enum profile_end end;
 	uint32_t exit_code; /* exit status or signal number */
 	uint64_t started_real_ns, duration_ns;
@@ -187,8 +188,7 @@ struct profile_process {
 	uint64_t peak_rss_bytes;
 	uint64_t own_bytes;	      /* the recorder's memory */
 	struct profile_memory memory; /* the last memory sheet */
-	uint64_t threads;	      /* over the process' lifetime */
-	uint64_t stacks;	      /* number of distinct stacks */
+	uint64_t threads, stacks;     /* over the process' lifetime; distinct ones */
 	uint64_t depth_limit;
 	bool has_python_pools;		  /* blocks of Python's own allocators are recorded */
 	bool imported, has_totals;	  /* of another tool, maybe no totals: result/imported.h */
@@ -202,9 +202,10 @@ struct profile_process {
 	const struct own_rule *own;	 /* the profile's */
 	const struct process_rows *rows; /* only for functions of the model */
 	const struct same_sites *same;	 /* NULL: all rows are distinct sites */
+	const struct site_pages *pages;	 /* by site id: model/memory/pages.h; NULL: not known */
 	const uint32_t *fold;		 /* model/frames/fold.h; NULL: every node is shown */
-	const uint32_t *counters_of; /* site id -> first in counters_order; one more at the end */
-	const uint32_t *counters_order; /* grouped by site, then by the site of the rows */
+	/* By site id, one more at the end: the first in the order by sites, then by sites of the rows. timed_*: of timed calls, or NULL. */
+	const uint32_t *counters_of, *counters_order, *timed_of, *timed_order;
 	const struct counters_live *counters_live; /* by row: model/threads.c */
 	const uint8_t *remote_free_kinds;	   /* by slot: a bit per kind */
 };
@@ -232,13 +233,10 @@ ptrdiff_t profile_stack(const struct profile_process *process, node_id node, str
 /* One frame; a sentinel if the recording lacks it. */
 struct profile_frame profile_frame_at(const struct profile_process *process, frame_id frame);
 
-/* One step of a stack: its innermost frame and the stack of the caller. Pre: node is 0 or below node_count; a
- * caller's id is always less than its callee's. */
-struct profile_node {
-	node_id parent;
-	struct profile_frame frame;
-};
-struct profile_node profile_node(const struct profile_process *process, node_id node);
+/* One step of a stack: its innermost frame, and the stack of the caller, whose id is always less. Pre: node is 0 or below
+ * node_count. */
+struct profile_frame profile_innermost(const struct profile_process *process, node_id node);
+node_id profile_parent(const struct profile_process *process, node_id node);
 
 /* Distributions of a site over its counters in the slots (by slot; NULL: all), in ascending order; computed on demand, because few sites
  * need them. -1 if out of memory. Size bars do not overlap: an exact size inside a class that other counters use is counted in the class. */

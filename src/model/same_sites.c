@@ -10,27 +10,10 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "model/frames/fold.h"
 #include "util/cleanup.h"
-
-struct key {
-	uint32_t node, tag, kind, entry, id;
-};
-
-static int compare_keys(const void *left, const void *right)
-{
-	const struct key *a = left, *b = right;
-
-	if (a->node != b->node)
-		return a->node < b->node ? -1 : 1;
-	if (a->tag != b->tag)
-		return a->tag < b->tag ? -1 : 1;
-	if (a->kind != b->kind)
-		return a->kind < b->kind ? -1 : 1;
-	if (a->entry != b->entry)
-		return a->entry < b->entry ? -1 : 1;
-	return a->id < b->id ? -1 : a->id > b->id;
-}
+#include "util/search.h"
 
 static bool has_intervals(const struct process_rows *rows)
 {
@@ -40,46 +23,45 @@ static bool has_intervals(const struct process_rows *rows)
 	return false;
 }
 
-/* Whether two sites have the same node and kind, without which none are the same. 1: yes; 0: no; -1: out of memory. Most
- * profiles have no such sites, and looking takes less than sorting. */
-static int share_node(const struct profile_process *p)
+static bool are_same(const struct profile_process *p, size_t left, size_t right)
 {
-	AUTO_FREE uint64_t *seen = calloc(p->rows->node_count * LIVE_KINDS / 64 + 1, sizeof *seen);
+	const struct site_row *a = &p->rows->sites[left], *b = &p->rows->sites[right];
 
-	if (!seen)
-		return -1;
-	for (size_t i = 1; i < p->rows->site_count; i++) {
-		const struct site_row *site = &p->rows->sites[i];
-		size_t at = (size_t)fold_node(p, site->node) * LIVE_KINDS + site->kind;
-		uint64_t bit = UINT64_C(1) << (at % 64);
+	return fold_node(p, a->node) == fold_node(p, b->node) && a->tag == b->tag &&
+	       a->kind == b->kind && a->entry == b->entry;
+}
 
-		if (seen[at / 64] & bit)
-			return 1;
-		seen[at / 64] |= bit;
-	}
-	return 0;
+/* With a seed that no file can know: sites that all hash to one place would take forever. */
+static uint64_t hash_of(const struct profile_process *p, size_t site, uint64_t seed)
+{
+	const struct site_row *row = &p->rows->sites[site];
+	uint64_t hash = hash_combine(hash_mix(seed), fold_node(p, row->node));
+
+	return hash_combine(hash,
+			    (uint64_t)row->tag << 32 ^ (uint64_t)row->kind << 16 ^ row->entry);
 }
 
 /* Returns the number of sites that are part of another; -1 if out of memory. Site 0 is invalid. */
 static ptrdiff_t find_same(const struct profile_process *p, uint32_t *of)
 {
-	const struct process_rows *rows = p->rows;
-	AUTO_FREE struct key *keys = calloc(rows->site_count + 1, sizeof *keys);
+	size_t mask = 1;
 	ptrdiff_t found = 0;
 
-	if (!keys)
-		return -1;
-	for (size_t i = 1; i < rows->site_count; i++)
-		keys[i] = (struct key){ fold_node(p, rows->sites[i].node), rows->sites[i].tag,
-					rows->sites[i].kind, rows->sites[i].entry, (uint32_t)i };
-	qsort(keys + 1, rows->site_count - 1, sizeof *keys, compare_keys);
-	for (size_t i = 1; i < rows->site_count; i++) {
-		const struct key *key = &keys[i], *before = &keys[i - 1];
-		bool same = i > 1 && key->node == before->node && key->tag == before->tag &&
-			    key->kind == before->kind && key->entry == before->entry;
+	while (mask < p->rows->site_count * 2)
+		mask = mask * 2 + 1;
+	AUTO_FREE uint32_t *first = calloc(mask + 1, sizeof *first);
 
-		of[key->id] = same ? of[before->id] : key->id;
-		found += same;
+	if (!first)
+		return -1;
+	for (size_t i = 1; i < p->rows->site_count; i++) {
+		size_t at = (size_t)hash_of(p, i, (uintptr_t)first) & mask;
+
+		while (first[at] && !are_same(p, first[at], i))
+			at = (at + 1) & mask;
+		found += first[at] != 0;
+		if (!first[at])
+			first[at] = (uint32_t)i;
+		of[i] = first[at];
 	}
 	return found;
 }
@@ -135,14 +117,29 @@ static int add_changes(const struct process_rows *rows, struct same_sites *same,
 	return 0;
 }
 
+/* The parts of each site in a chain, in the order of the rows. */
+static int chain(const struct process_rows *rows, struct same_sites *same, struct arena *arena)
+{
+	uint32_t *next = ARENA_ARRAY(arena, uint32_t, rows->site_count);
+	AUTO_FREE uint32_t *last = calloc(rows->site_count, sizeof *last);
+
+	if (!next || !last)
+		return -1;
+	for (uint32_t i = 1; i < rows->site_count; i++) {
+		next[last[same->of[i]]] = i;
+		last[same->of[i]] = i;
+	}
+	next[0] = 0;
+	same->next = next;
+	return 0;
+}
+
 int same_sites_build(struct profile_process *p, struct arena *arena)
 {
 	const struct process_rows *rows = p->rows;
 
-	int shared = p->fold || has_intervals(rows) ? share_node(p) : 0;
-
-	if (shared <= 0)
-		return shared;
+	if (!p->fold && !has_intervals(rows))
+		return 0;
 	struct same_sites *same = ARENA_NEW(arena, struct same_sites);
 	uint32_t *of = ARENA_ARRAY(arena, uint32_t, rows->site_count);
 	ptrdiff_t found = same && of ? find_same(p, of) : -1;
@@ -151,5 +148,13 @@ int same_sites_build(struct profile_process *p, struct arena *arena)
 		return found < 0 ? -1 : 0;
 	same->of = of;
 	p->same = same;
-	return add_changes(rows, same, arena);
+	return chain(rows, same, arena) < 0 ? -1 : add_changes(rows, same, arena);
+}
+
+const struct profile_site *same_site_find(const struct profile_process *p, uint32_t row_site)
+{
+	uint32_t id = same_site(p, row_site);
+	size_t low = FIRST_WHERE(i, p->site_count, p->sites[i].id.v >= id);
+
+	return low < p->site_count && p->sites[low].id.v == id ? &p->sites[low] : NULL;
 }

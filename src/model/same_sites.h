@@ -12,6 +12,7 @@
 
 struct same_sites {
 	const uint32_t *of;		     /* site id of the rows -> merged site id */
+	const uint32_t *next;		     /* -> the next one that is merged with it; 0: none */
 	const struct snapshot_site *changes; /* the changes of the rows, summed by site ... */
 	const uint32_t *changes_at;	     /* ... by snapshot, plus one element at the end */
 };
@@ -23,5 +24,12 @@ static inline uint32_t same_site(const struct profile_process *p, uint32_t row_s
 {
 	return p->same ? p->same->of[row_site] : row_site;
 }
+/* All parts of a merged site: for (part = site; part; part = same_site_next(process, part)). */
+static inline uint32_t same_site_next(const struct profile_process *p, uint32_t part)
+{
+	return p->same ? p->same->next[part] : 0;
+}
+/* The merged site; NULL: it has neither calls nor frees. */
+const struct profile_site *same_site_find(const struct profile_process *process, uint32_t row_site);
 
 #endif

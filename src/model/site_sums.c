@@ -52,11 +52,52 @@ static int sort_counters(struct profile_process *p, const uint32_t *from, const 
 	return 0;
 }
 
+static bool is_timed(const struct process_rows *rows, size_t counters)
+{
+	return rows->sites[rows->site_counters[counters].site].kind == LIVE_KIND_TIMED;
+}
+
+/* The site whose blocks the calls were for. A damaged file may lead to a site that is none: it has no numbers. */
+static uint32_t timed_site(const struct profile_process *p, size_t counters)
+{
+	return same_site(p, p->rows->sites[p->rows->site_counters[counters].site].tag);
+}
+
+/* Groups the counters of timed calls by that site. */
+static int order_timed(struct profile_process *p, struct arena *arena)
+{
+	const struct process_rows *rows = p->rows;
+	size_t count = 0;
+
+	for (size_t i = 0; i < rows->site_counters_count; i++)
+		count += is_timed(rows, i);
+	if (count == 0)
+		return 0;
+	uint32_t *first = ARENA_ARRAY(arena, uint32_t, rows->site_count + 2);
+	uint32_t *order = ARENA_ARRAY(arena, uint32_t, count);
+
+	if (!first || !order)
+		return -1;
+	/* Counted two places up: when each start has advanced to its end, which is the start of the next, all are in place. */
+	for (size_t i = 0; i < rows->site_counters_count; i++)
+		if (is_timed(rows, i))
+			first[timed_site(p, i) + 2]++;
+	for (size_t i = 0; i < rows->site_count; i++)
+		first[i + 2] += first[i + 1];
+	for (size_t i = 0; i < rows->site_counters_count; i++)
+		if (is_timed(rows, i))
+			order[first[timed_site(p, i) + 1]++] = (uint32_t)i;
+	p->timed_of = first;
+	p->timed_order = order;
+	return 0;
+}
+
 static int order_counters(struct profile_process *p, struct arena *arena)
 {
-	if (sort_counters(p, NULL, NULL, arena) < 0)
+	if (sort_counters(p, NULL, NULL, arena) < 0 ||
+	    (p->same && sort_counters(p, p->counters_order, p->same->of, arena) < 0))
 		return -1;
-	return p->same ? sort_counters(p, p->counters_order, p->same->of, arena) : 0;
+	return order_timed(p, arena);
 }
 
 static struct realloc_numbers reallocs_of(const struct live_reallocs *r)
@@ -226,6 +267,25 @@ static void add_part(const struct profile_process *p, enum profile_kind kind,
 	bound_max(p, kind, sum);
 }
 
+/* Of one thread's counters, those of the same thread and site. */
+static void add_times(const struct profile_process *p, site_id site, struct choice choice,
+		      struct site_numbers *sum)
+{
+	const struct process_rows *rows = p->rows;
+
+	for (uint32_t i = p->timed_of[site.v]; i < p->timed_of[site.v + 1]; i++) {
+		const struct site_counters_row *c = &rows->site_counters[p->timed_order[i]];
+
+		if (choice.one ? choice.one->slot != c->slot ||
+					 choice.one->site != rows->sites[c->site].tag
+			       : !is_chosen(choice, c))
+			continue;
+		sum->allocator_ns = saturating_add(sum->allocator_ns, c->bytes);
+		sum->allocator_ns_variance +=
+			(double)c->samples.bytes_variance * (1 << LIVE_VARIANCE_SHIFT);
+	}
+}
+
 static struct site_numbers sum_parts(const struct profile_process *p, site_id site,
 				     enum profile_kind kind, struct choice choice, bool closed)
 {
@@ -247,6 +307,8 @@ static struct site_numbers sum_parts(const struct profile_process *p, site_id si
 		else
 			add_part(p, kind, &sum, &n);
 	}
+	if (p->timed_of)
+		add_times(p, site, choice, &sum);
 	return sum;
 }
 
@@ -346,7 +408,7 @@ int site_sums_build(struct profile_process *p, struct arena *arena)
 	for (size_t i = 1; i < rows->site_count; i++) {
 		const struct site_row *row = &rows->sites[i];
 
-		if (p->counters_of[i + 1] == p->counters_of[i] || row->kind == LIVE_KIND_FREED)
+		if (p->counters_of[i + 1] == p->counters_of[i] || row->kind >= LIVE_MEMORY_KINDS)
 			continue;
 		struct profile_site *site = &sites[at];
 

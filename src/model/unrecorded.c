@@ -62,7 +62,7 @@ static uint64_t found_in(const struct profile_process *p, const char *path)
 static const char *mapper_of(const struct profile_process *p, const struct profile_site *site)
 {
 	node_id node = { p->rows->sites[site->id.v].node };
-	struct profile_frame frame = profile_node(p, node).frame;
+	struct profile_frame frame = profile_innermost(p, node);
 
 	return frame.mark == MARK_NONE && frame.module.v < p->module_count
 		       ? p->modules[frame.module.v].path

@@ -94,7 +94,7 @@ struct hg_profile *hg_profile_open_process(int pid, struct hg_error *error)
 	struct error reason = ERROR_INIT;
 
 	if (made)
-		made->profile = process_open(pid, &made->name, &reason);
+		made->profile = process_open(pid, false, &made->name, &reason);
 	if (made && made->profile)
 		made->root = container_root(pid);
 	return opened(made, &reason, error);

@@ -39,6 +39,7 @@ static const char *unit_word(enum result_unit unit)
 		[UNIT_LIFETIMES] = "distribution",
 		[UNIT_FIELDS] = "record",
 		[UNIT_SERIES] = "series",
+		[UNIT_PATH] = "text",
 	};
 
 	return words[unit];
@@ -318,6 +319,9 @@ static int fill_value(struct arena *arena, const struct result_value *value, str
 		return fill_fields(arena, value->fields, ret);
 	case UNIT_SERIES:
 		return fill_numbers(arena, value->numbers, false, ret);
+	case UNIT_PATH:
+		*ret = cell_text(value->path.text);
+		return 0;
 	case UNIT_BAR:
 	case UNIT_PERCENT: /* only for people: part and whole have columns of their own */
 		break;

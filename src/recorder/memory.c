@@ -5,8 +5,7 @@
  * populated if it is a file; opened[r] only grows. Two threads may open the same piece at the same time: mprotect and populate are
  * idempotent, and opened[] is raised by compare-and-swap, so no lock is held across a system call.
  *
- * MADV_POPULATE_WRITE (Linux 5.14) turns a full tmpfs into an error here, instead of SIGBUS on first access; for other memory it
- * saves page faults. */
+ * sys_populate turns a full tmpfs into an error here, instead of SIGBUS on first access; for other memory it saves page faults. */
 #include "recorder/memory.h"
 
 #include <errno.h>
@@ -14,6 +13,7 @@
 
 #include "format/live/live_budget.h"
 #include "recorder/hooks/hook.h"
+#include "recorder/process/settings.h"
 #include "recorder/sys.h"
 
 _Static_assert(LIVE_PAGE % ARCH_PAGE == 0 && LIVE_REGION_ALIGN % ARCH_PAGE_MAX == 0,
@@ -181,6 +181,13 @@ static bool has_room(uint64_t bytes, bool reserve)
 		wanted <= live_bytes() / LIVE_BUDGET_OF_HEAP);
 }
 
+void memory_dump(void *at, uint64_t bytes)
+{
+	/* A failure only leaves the piece out of the core file, whose reader notices. */
+	if (settings.core != 0 && sys_may(SYS_DUMP))
+		sys_madvise(at, bytes, MADV_DODUMP);
+}
+
 static bool open_pages(enum live_region region, uint64_t from, uint64_t bytes, bool reserve)
 {
 	char *at = memory.region[region] + from;
@@ -188,6 +195,7 @@ static bool open_pages(enum live_region region, uint64_t from, uint64_t bytes, b
 	if (!sys_may(SYS_MEMORY) || !has_room(bytes, reserve) ||
 	    sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)))
 		return false;
+	memory_dump(at, bytes);
 	/* Only pages of a file can fail. Small pieces of other memory are populated
 	 * on access: most of them never are, nor are the threads' tables. */
 	return (!memory_is_file() && (bytes < POPULATE_MIN || region == LIVE_SCRATCH)) ||

@@ -60,6 +60,10 @@ bool memory_open(enum live_region region, uint64_t bytes);
  * [other], live blocks and new threads must still find memory. */
 bool memory_open_above_reserve(enum live_region region, uint64_t bytes);
 
+/* With record --core: makes opened memory part of core files. The rest of the mapping never is: the kernel would allocate it while
+ * it writes the core file. */
+void memory_dump(void *at, uint64_t bytes);
+
 /* In a forked child, for its parent's memory: makes pages readable that the parent has opened since. The pages are shared but their
  * protection is not: without this, entries that the parent counts as used may be unreadable here. */
 bool memory_open_of_parent(enum live_region region, uint64_t bytes);

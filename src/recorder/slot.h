@@ -39,6 +39,14 @@ struct slot_resized {
 	uint64_t size_bytes;
 };
 
+/* Of timed calls: timed_calls.c. */
+struct slot_timed {
+	uintptr_t guard, frame; /* of the forwarded call that runs; 0 = none */
+	uint64_t ticks;		/* that the last timed allocation took */
+	const void *freed;	/* the last block that was recorded as freed ... */
+	uint32_t freed_site;	/* ... and its site */
+};
+
 struct slot {
 	uint32_t id;
 	uint32_t thread; /* thread number of its site counters: live_thread.counted_as */
@@ -83,8 +91,11 @@ struct slot {
 	size_t exec_bytes, arguments_bytes;
 	char *path_area; /* for the path of an object: modules.c */
 	struct block_cache block_cache;
-	struct scope_kept scopes[SCOPES_KEPT + 1]; /* [0] is no scope: it ends with the thread */
-	const struct thread_state *owner;	   /* of the owning thread, for checks */
+	struct scope_kept scopes[SCOPES_KEPT + 1];  /* [0] is no scope: it ends with the thread */
+	const struct thread_state *owner;	    /* of the owning thread, for checks */
+	struct live_pairs *pairs[LIVE_PAIRS_KINDS]; /* counters/pairs.c; NULL: none yet */
+	bool lacks_pairs;			    /* there was no memory for them */
+	struct slot_timed timed;
 	struct otel_attributes *otel; /* of a context: otel/thread_context.c; NULL: none yet */
 };
 

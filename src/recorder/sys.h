@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -76,6 +77,7 @@ enum sys_group {
 	SYS_READ = 32,	 /* reading our own memory at addresses that may be unmapped */
 	SYS_ALL = 63,
 	SYS_REPORT = 64, /* forking and waiting, for the report at exit */
+	SYS_DUMP = 128,	 /* adding an opened piece to core files */
 };
 extern unsigned sys_forbidden;
 
@@ -97,6 +99,9 @@ enum {
 	SYS_SEALS = 1 | 2 | 4,	  /* SEAL, SHRINK, GROW */
 	SYS_SET_VMA = 0x53564d41, /* prctl, Linux 5.17 */
 	SYS_SET_VMA_NAME = 0,
+	SYS_PRCTL_DISPATCH = 59, /* prctl, Linux 5.11 */
+	SYS_PRCTL_DISPATCH_OFF = 0,
+	SYS_FUTEX_ADD_0 = FUTEX_OP_ADD << 28, /* of FUTEX_WAKE_OP */
 };
 
 static inline long sys_mmap(void *at, size_t bytes, int protection, int flags, int fd, long offset)
@@ -114,14 +119,20 @@ static inline long sys_madvise(void *at, size_t bytes, int advice)
 	return sys_call3(SYS_madvise, (long)at, (long)bytes, advice);
 }
 
-/* Populates a writable range now: lack of memory is an error here instead of SIGBUS on first access. Kernels before 5.14
- * cannot; there the pages are populated on access. */
-static inline bool sys_populate(void *at, size_t bytes)
+/* Populates a writable range now: lack of memory is an error here instead of SIGBUS on first access. Kernels before 5.14 have no request
+ * for it. There a futex adds 0 to a word of each page, because another thread may already use the page. */
+static inline bool sys_populate(char *at, size_t bytes)
 {
-	enum { EINVAL_ = 22 };
 	long ret = sys_madvise(at, bytes, SYS_POPULATE_WRITE);
 
-	return !sys_failed(ret) || ret == -EINVAL_;
+	if (ret != -EINVAL)
+		return !sys_failed(ret);
+	for (size_t i = 0; i < bytes; i += ARCH_PAGE)
+		if (!sys_may(SYS_WAIT) ||
+		    sys_failed(sys_call6(SYS_futex, (long)at, FUTEX_WAKE_OP_PRIVATE, 0, 0,
+					 (long)(at + i), SYS_FUTEX_ADD_0)))
+			return false;
+	return true;
 }
 
 static inline long sys_munmap(void *at, size_t bytes)
@@ -137,6 +148,12 @@ static inline long sys_close(int fd)
 static inline long sys_access(const char *path, int mode)
 {
 	return ARCH_ACCESS(sys_call6, path, mode);
+}
+
+struct stat;
+static inline bool sys_stat(const char *path, struct stat *ret)
+{
+	return !sys_failed(sys_call6(SYS_newfstatat, AT_FDCWD, (long)path, (long)ret, 0, 0, 0));
 }
 
 static inline long sys_unlink(const char *path)

@@ -109,6 +109,9 @@ static void append_plain(struct buffer *b, const struct result_value *v)
 		for (size_t i = 0; i < v->numbers.count; i++)
 			buffer_printf(b, "%s%" PRId64, i ? ";" : "", v->numbers.at[i]);
 		break;
+	case UNIT_PATH:
+		buffer_text(b, v->path.text ? v->path.text : "");
+		break;
 	case UNIT_BAR:
 	case UNIT_PERCENT: /* for people only: part and whole are other columns */
 		break;

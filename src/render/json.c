@@ -128,6 +128,35 @@ static void write_bars(struct json *j, struct result_bars bars, const char *low,
 	json_end_array(j);
 }
 
+static void write_path(struct json *j, struct result_path path)
+{
+	json_array(j);
+	for (size_t i = 0; i < path.count; i++) {
+		const struct result_step *step = &path.at[i];
+
+		json_object(j);
+		json_key(j, "name");
+		json_string(j, step->name);
+		json_key(j, "offset_bytes");
+		if (step->offset != UINT64_MAX)
+			json_u64(j, step->offset);
+		else
+			json_null(j);
+		if (step->blocks) {
+			json_key(j, "site");
+			if (step->site)
+				json_u64(j, step->site);
+			else
+				json_null(j);
+			json_key(j, "type");
+			json_string(j, step->type);
+			json_field_u64(j, "blocks", step->blocks);
+		}
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
 static void write_fields(struct writer *w, struct result_fields fields)
 {
 	for (size_t i = 0; i < fields.count; i++) {
@@ -185,6 +214,9 @@ static void write_value(struct writer *w, const struct result_value *value)
 		for (size_t i = 0; i < value->numbers.count; i++)
 			json_i64(j, value->numbers.at[i]);
 		json_end_array(j);
+		break;
+	case UNIT_PATH:
+		write_path(j, value->path);
 		break;
 	}
 }

@@ -127,6 +127,7 @@ static void append_value(struct buffer *b, const struct result_value *v,
 	case UNIT_SIZES:
 	case UNIT_LIFETIMES:
 	case UNIT_FIELDS:
+	case UNIT_PATH:
 		break; /* not shown in a line */
 	}
 }
@@ -346,7 +347,7 @@ static void append_sentences(struct buffer *b, const struct result *r,
 bool render_in_line(const struct result_column *c)
 {
 	return c->title && c->unit != UNIT_FRAMES && c->unit != UNIT_SIZES &&
-	       c->unit != UNIT_LIFETIMES && c->unit != UNIT_FIELDS;
+	       c->unit != UNIT_LIFETIMES && c->unit != UNIT_FIELDS && c->unit != UNIT_PATH;
 }
 
 /* The width of a column's cells, and of the errors in them, which are aligned. */
@@ -630,6 +631,18 @@ static void append_headings(struct buffer *b, const struct result_table *t,
 	buffer_char(b, '\n');
 }
 
+/* "held by  cache+0x10 (app) > insert (cache.c:8) +0x8", under the row. */
+static void append_path(struct buffer *b, const struct result_column *column,
+			const struct result_value *v, const struct render_options *o)
+{
+	if (column->unit != UNIT_PATH || !column->title || v->unit != UNIT_PATH || !v->path.text)
+		return;
+	buffer_fill(b, ' ', (size_t)3 * INDENT);
+	buffer_printf(b, "%s  ", v->path.title ? v->path.title : column->title);
+	append_safe(b, v->path.text, o);
+	buffer_char(b, '\n');
+}
+
 static int append_rows(struct render_output *out, const struct result_table *t,
 		       struct branches *branches, const struct render_options *o,
 		       struct error *error)
@@ -644,9 +657,12 @@ static int append_rows(struct render_output *out, const struct result_table *t,
 	for (size_t row = 0; row < t->row_count; row++) {
 		append_row(b, t, row, branches, widths, o);
 		for (size_t i = 0; i < t->column_count; i++) {
+			const struct result_value *v = &t->values[row * t->column_count + i];
+
+			append_path(b, &t->columns[i], v, o);
 			if (t->columns[i].unit != UNIT_FRAMES || !t->columns[i].title)
 				continue;
-			append_stack(b, t->values[row * t->column_count + i].frames, o, &told);
+			append_stack(b, v->frames, o, &told);
 			if (row + 1 < t->row_count || t->left_out_count)
 				buffer_char(b, '\n');
 		}

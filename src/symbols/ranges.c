@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
+#include "util/search.h"
 #include "util/vector.h"
 
 void ranges_release(struct ranges *ranges)
@@ -62,18 +63,8 @@ void ranges_sort(struct ranges *ranges)
 /* The number of ranges that begin at or before the address. */
 static size_t begun_at(const struct ranges *ranges, uint64_t address)
 {
-	size_t low = 0, high = ranges->count;
-
 	ASSERT(ranges->sorted || ranges->count == 0);
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ranges->at[middle].low <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return FIRST_WHERE(i, ranges->count, ranges->at[i].low > address);
 }
 
 const struct range *ranges_find(const struct ranges *ranges, uint64_t address)

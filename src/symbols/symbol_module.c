@@ -388,3 +388,12 @@ size_t symbol_reader_find(struct symbol_reader *r, uint64_t address, struct dwar
 	improve_name(m, address, &frames[count - 1]);
 	return count;
 }
+
+int symbol_module_variables(struct symbol_module *m, struct variables *ret)
+{
+	if (variables_load(ret, m->file, m->file_bias) < 0)
+		return -1;
+	if (m->dwarf)
+		variables_locate(ret, m->dwarf, m->file_bias - m->dwarf_bias);
+	return 0;
+}

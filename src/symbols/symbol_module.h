@@ -7,6 +7,7 @@
 #include "symbols/debug/content_key.h"
 #include "symbols/debug/debug_search.h"
 #include "symbols/debug/dwarf_index.h"
+#include "symbols/debug/variables.h"
 #include "symbols/symbolizer.h"
 
 struct symbol_module;
@@ -42,5 +43,8 @@ void symbol_reader_free(struct symbol_reader *reader);
  */
 size_t symbol_reader_find(struct symbol_reader *reader, uint64_t address,
 			  struct dwarf_frame *frames);
+
+/* Its writable variables; texts live as long as the module. -1 if out of memory. */
+int symbol_module_variables(struct symbol_module *module, struct variables *ret);
 
 #endif

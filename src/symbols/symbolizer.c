@@ -386,6 +386,37 @@ struct symbol_list symbolizer_adopt(struct symbolizer *s, const struct symbol_fr
 	return kept ? (struct symbol_list){ kept, count } : unknown_list;
 }
 
+ptrdiff_t symbolizer_variables(struct symbolizer *s, symbol_module_id id, struct arena *arena,
+			       struct symbol_variable **ret)
+{
+	AUTO(variables_release) struct variables found = { 0 };
+
+	if (id.v == 0 || id.v >= s->modules.count)
+		return 0;
+	struct module_entry *m = &s->modules.at[id.v];
+
+	if (m->source == SYMBOLS_UNASKED)
+		open_module(s, m);
+	if (m->file && symbol_module_variables(m->file, &found) < 0)
+		return -1;
+	*ret = ARENA_ARRAY(arena, struct symbol_variable, found.count);
+	for (size_t i = 0; *ret && i < found.count; i++) {
+		const struct variable *v = &found.at[i];
+
+		(*ret)[i] = (struct symbol_variable){
+			.name = keep_frame(s,
+					   &(struct dwarf_frame){ .linkage_name = v->linkage_name,
+								  .file = v->file,
+								  .folder = v->folder,
+								  .line = v->line }),
+			.address = v->address,
+			.size = v->size,
+			.section = v->section,
+		};
+	}
+	return *ret ? (ptrdiff_t)found.count : -1;
+}
+
 /* One module of a batch. */
 struct preparation {
 	struct symbolizer *symbolizer;

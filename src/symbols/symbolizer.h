@@ -18,6 +18,8 @@
 #include "symbols/debug/debug_fetch.h"
 #include "symbols/names/name_style.h"
 #include "symbols/debug/perf_map.h"
+#include "symbols/debug/variables.h"
+#include "util/arena.h"
 
 /* Within one symbolizer, equal texts are equal pointers. */
 struct symbol_frame {
@@ -120,6 +122,17 @@ struct symbol_request {
 };
 void symbolizer_prepare(struct symbolizer *symbolizer, const struct symbol_request *requests,
 			size_t count);
+
+/* A variable, with its name in the requested style. */
+struct symbol_variable {
+	struct symbol_frame name; /* a variable in place of a function */
+	uint64_t address, size;	  /* TLS: an offset in the thread's memory */
+	enum variable_section section;
+};
+/* The writable variables of a module, TLS last, by address; in the arena. Returns their number, 0 if there are no symbols, or -1 if
+ * out of memory. */
+ptrdiff_t symbolizer_variables(struct symbolizer *symbolizer, symbol_module_id module,
+			       struct arena *arena, struct symbol_variable **ret);
 
 /* The worst problem with debuginfod servers. */
 enum debug_fetch_trouble symbolizer_fetch_trouble(const struct symbolizer *symbolizer);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/views/rates.h"
+#include "tui/rates.h"
 #include "base/checked.h"
 #include "render/bar.h"
 #include "util/text/units.h"

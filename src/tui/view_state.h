@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "analysis/result/query.h"
-#include "analysis/views/rates.h"
+#include "tui/rates.h"
 #include "tui/top.h"
 
 enum { FILTER_SIZE = 128 }; /* of the text, with its NUL */

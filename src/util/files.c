@@ -292,6 +292,14 @@ static int write_and_rename(int fd, const char *from, const char *to, struct spa
 	return 0;
 }
 
+/* "/dev/stdout" may lead to a regular file. The link is everybody's, and must not be replaced. */
+static bool is_device_link(const char *path)
+{
+	struct stat st;
+
+	return strncmp(path, "/dev/", 5) == 0 && lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 static int write_atomic(const char *path, struct span bytes, mode_t mode, bool waits,
 			struct error *err)
 {
@@ -299,7 +307,7 @@ static int write_atomic(const char *path, struct span bytes, mode_t mode, bool w
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+	if (is_device_link(path) || (stat(path, &st) == 0 && !S_ISREG(st.st_mode)))
 		return write_in_place(path, bytes, err);
 	fd = open_temporary(path, mode, &temporary, err);
 	if (fd < 0 || !temporary)

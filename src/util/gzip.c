@@ -36,6 +36,18 @@ bool gzip_append(struct buffer *out, struct span bytes, enum gzip_level level)
 	return status == Z_STREAM_END;
 }
 
+/* After a member of the file: the next one, the zeros with which tapes are filled up, or nothing. Z_STREAM_END: that was all. */
+static int next_member(z_stream *stream, struct span rest)
+{
+	size_t zeros = 0;
+
+	while (zeros < rest.size && rest.data[zeros] == 0)
+		zeros++;
+	if (zeros == rest.size)
+		return Z_STREAM_END;
+	return zeros ? Z_DATA_ERROR : inflateReset(stream);
+}
+
 static int read_stream(z_stream *stream, struct buffer *out, struct span bytes, size_t limit,
 		       struct error *error)
 {
@@ -58,6 +70,10 @@ static int read_stream(z_stream *stream, struct buffer *out, struct span bytes, 
 		out->size += STEP_BYTES - stream->avail_out;
 		if (out->size - before > limit)
 			return error_set(error, "more than %zu MiB when decompressed", limit >> 20);
+		size_t done = given - stream->avail_in;
+
+		if (status == Z_STREAM_END)
+			status = next_member(stream, span_of(bytes.data + done, bytes.size - done));
 	}
 	if (status == Z_STREAM_END)
 		return 0;

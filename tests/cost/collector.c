@@ -5,7 +5,7 @@
  *
  * `heapgauge record` cannot stand here: valgrind's own program is static, so the recorder's variables would not be
  * handed on to it, and what it runs may map no 64 GiB. The clock stands still, so that two runs count the same
- * instructions: at COST_CLOCK_MS, or at the beginning. */
+ * instructions: at COST_CLOCK_MS, or at the beginning. COST_FREE_SITES and COST_TIME_CALLS are settings of the same names. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,12 +25,21 @@ static int fail(const struct error *error)
 
 static enum live_mode mode_asked(void);
 
+static uint64_t number_asked(const char *variable)
+{
+	const char *asked = getenv(variable);
+
+	return asked ? strtoull(asked, NULL, 10) : 0;
+}
+
 static pid_t start(const struct listener *listener, char **argv)
 {
 	struct live_settings settings = { .secret = listener->secret,
 					  .mode = mode_asked(),
 					  .interval = 512 << 10,
 					  .depth_limit = LIVE_DEPTH_DEFAULT,
+					  .free_sites = number_asked("COST_FREE_SITES"),
+					  .time_calls = number_asked("COST_TIME_CALLS"),
 					  .budget_bytes = 2ull << 30,
 					  .total_bytes = 4ull << 30 };
 	char text[LIVE_TICKET_TEXT + 1 + LIVE_SETTINGS_TEXT + 1] = "";

@@ -59,6 +59,8 @@ def workloads(build, scratch):
         "pools": [[build / "tests" / "cost-scopes", str(n), "pools"] for n in SCOPES],
         "snapshot": [[build / "tests" / "cost-scopes", str(n), "snapshots"] for n in SNAPSHOTS],
         "snapshot under churn": [[build / "tests" / "cost-scopes", str(CHURN), "churn", str(n)] for n in (0, CHURN_EVERY)],
+        "paths, free sites": [[paths, "1", str(n)] for n in (20_000, 80_000)],
+        "paths, timed": [[paths, "1", str(n)] for n in (20_000, 80_000)],
         "paths, sampled": [[paths, "1", str(n)] for n in (100_000, 300_000)],
         "paths, dormant": [[paths, "1", str(n)] for n in (100_000, 300_000)],
         "true": [["/bin/true"]],
@@ -69,18 +71,22 @@ MODES = {"paths, sampled": "sample", "paths, dormant": "dormant"}  # else exact
 CLOCKS = {"paths, ten days old": 10 * 24 * 3600 * 1000}  # ms at which the clock stands; else it began just now
 
 
+OPTIONS = {"paths, free sites": {"COST_FREE_SITES": "1"}, "paths, timed": {"COST_TIME_CALLS": "64"}}
+
+
 def tool_command(output):
     # The tool itself and not `valgrind`, which would be recorded too.
     return [TOOL, "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={output}"]
 
 
-def environment(mode, clock_ms=0):
+def environment(mode, clock_ms=0, options=None):
     env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
     return env | {
         "COST_MODE": mode,
         "COST_CLOCK_MS": str(clock_ms),
         "VALGRIND_LIB": str(TOOL.parent),
         "VALGRIND_LAUNCHER": "/usr/bin/valgrind",
+        **(options or {}),
     }
 
 
@@ -88,12 +94,12 @@ def instructions_of(output):
     return int(re.search(r"^summary: (\d+)", output.read_text(), re.M)[1])
 
 
-def count(argv, recorder, scratch, mode="exact", clock_ms=0):
+def count(argv, recorder, scratch, mode="exact", clock_ms=0, options=None):
     """(instructions, allocations recorded) of one run."""
     output = pathlib.Path(tempfile.mkstemp(prefix="counts-", dir=scratch)[1])
     done = subprocess.run(
         [*recorder, *tool_command(output), *argv],
-        env=environment(mode, clock_ms),
+        env=environment(mode, clock_ms, options),
         cwd=scratch,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -108,7 +114,7 @@ def count(argv, recorder, scratch, mode="exact", clock_ms=0):
 
 def measure(name, sizes, recorder, scratch):
     mode, clock_ms = MODES.get(name, "exact"), CLOCKS.get(name, 0)
-    with_us = [count(argv, recorder, scratch, mode, clock_ms) for argv in sizes]
+    with_us = [count(argv, recorder, scratch, mode, clock_ms, OPTIONS.get(name)) for argv in sizes]
     without = [count(argv, [], scratch) for argv in sizes]
     added = [a[0] - b[0] for a, b in zip(with_us, without)]
     if len(sizes) == 1:

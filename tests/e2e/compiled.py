@@ -36,11 +36,13 @@ def losses(process):
     return {name: count for name, count in process["health"].items() if name != "clock_stopped_ms"}
 
 
+# Before, the kernel does not say how a process ended that is not our child, if its parent was faster.
+TELLS_ENDS = tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) >= (6, 15)
+
+
 def ended(process, end, code):
-    """Whether it ended so. Before Linux 6.15 the kernel does not say how a process ended that is not our child, if its parent was faster."""
-    tells = tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2]) >= (6, 15)
-    # What is not known is not 0.
-    return (process["end"], process["exit_code"]) in [(end, code), *([] if tells else [("unknown", None)])]
+    """Whether it ended so, or that is not known. What is not known is not 0."""
+    return (process["end"], process["exit_code"]) in [(end, code), *([] if TELLS_ENDS else [("unknown", None)])]
 
 
 def is_alive(pid):

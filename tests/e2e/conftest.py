@@ -9,6 +9,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ import pytest
 
 import recorder
 from compiled import WAIT_SECONDS
+from paused import Paused
 from reading import with_frames
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -65,6 +67,8 @@ def target(build):
 
     def find(name):
         path = build / "targets" / name
+        if not path.exists() and platform.machine() != "x86_64":
+            pytest.skip(f"{name} is for x86-64")  # those that are not, and do not compile, stop the build
         if not path.exists():
             pytest.fail(f"{path} is not built")
         return path
@@ -136,3 +140,18 @@ def report_json(heapgauge, clean_env):
         return result
 
     return run
+
+
+@pytest.fixture
+def paused(heapgauge, clean_env, scratch):
+    """Starts recorded programs that wait for the end of their input."""
+    running = []
+
+    def start(argv, *options):
+        running.append(Paused(heapgauge, argv, clean_env, scratch, *options))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.collector.stdin.close() if not one.collector.stdin.closed else None
+        one.collector.wait(WAIT_SECONDS)

@@ -1,6 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of reports share."""
 
+import re
+
+
+def losses_said(text):
+    """What a report tells a person of losses, but for those of a busy machine."""
+    return [said for said in re.findall(r"^  ! (.*)$", text, re.M) if "clock tick" not in said]
+
+
+def nothing_lost_is_said(text):
+    return "nothing lost" in text or ("but see ! below" in text and losses_said(text) == [])
+
 
 def with_frames(result):
     """Puts the frames, which the JSON holds once, into the stacks that name them by number."""

@@ -48,11 +48,17 @@ int main(int argc, char **argv)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+#ifdef THIRD
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_(CALL), 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 32), /* the third argument */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIRD, 0, 1),
+#else
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_(CALL), 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+#endif
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ERROR),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog filter = { 4, code };
+	struct sock_fprog filter = { sizeof code / sizeof *code, code };
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0) return 99;
 	execv(argv[1], argv + 1);
@@ -121,4 +127,9 @@ def again(run):
 
 def without(folder, call):
     """A program that runs another one without that system call: it fails with EPERM."""
-    return compile_c(folder, f"without_{call}", WITHOUT, f"-DCALL={call}")
+    return compile_c(folder, f"without_{call}", WITHOUT, f"-DCALL={call}", "-DERROR=EPERM")
+
+
+def as_before_5_14(folder):
+    """A program that runs another one as those kernels do: MADV_POPULATE_WRITE is not known."""
+    return compile_c(folder, "as_before_5_14", WITHOUT, "-DCALL=madvise", "-DTHIRD=23", "-DERROR=EINVAL")

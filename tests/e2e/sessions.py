@@ -10,7 +10,7 @@ from compiled import WAIT_SECONDS
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What depends on the machine, its load, or the debug information of its C library.
 VARIES = re.compile(
-    r"^ +(RSS|coverage|next|age|group|pressure|live|!) |^ {13}|libc|libstdc|strdup|strndup|_start|more frames|library frames|shows? as|debug information|^\s*$"
+    r"^ +(RSS|coverage|next|age|group|pressure|live|growth|!) |^ {13}|libc|libstdc|strdup|strndup|_start|more frames|library frames|shows? as|debug information|^\s*$"
 )
 
 
@@ -26,6 +26,7 @@ def essence(lines):
     kept = [re.sub(r"exact, (nothing lost|but see ! below)", "exact", line) for line in kept]
     # How long a run takes decides whether a trend is known, and which findings there are.
     kept = [re.sub(r"; (the run was too short[^.]*|it grew by .*? until the end[^.]*)\.", ".", line) for line in kept]
+    kept = [re.sub(r"^( +)left by ", r"\1held by ", line) for line in kept]
     kept = [re.sub(r" and [\d,]+ allocations/s", "", line) for line in kept]
     kept = [re.sub(r"^( +verdict .*?\.) Also: .*", r"\1", line) for line in kept]
     return [re.sub(r" {2,}", "  ", line).rstrip() for line in kept]

@@ -8,14 +8,7 @@
 #include <stdlib.h>
 
 #include "collect/import/import.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			abort();                                                                   \
-	} while (0)
+#include "fuzz_check.h"
 
 static void check(const struct process_rows *p)
 {

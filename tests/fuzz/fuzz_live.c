@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* links: format base */
+/* links: collect format util base */
 /*
  * A live profile whose memory holds anything. The input is a list of (place, value) writes of 32 bits into a fresh
  * profile: the head, the tables and the block map. Whatever is read from it must be good enough to be encoded, which
@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "collect/profile/blocks.h"
 #include "format/live/live_marks.h"
 #include "format/live/live_read.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz_check.h"
 
 /* The head says where the regions are: here each is as small as it can be, so that little is walked and nothing is large to wipe.
  * With the smallest profile that a recorder makes there were 60 runs a second, and a shift by 496 was not found. */
@@ -21,12 +21,6 @@ enum { WINDOW = 4096, HEAD_WINDOW = 4096, LEAF_UNITS = 4 };
 #define TOTAL                                                                                      \
 	(sizeof(struct live_header) + (size_t)LIVE_REGIONS * WINDOW + sizeof(struct live_area) +   \
 	 (size_t)LEAF_UNITS * LIVE_LEAF_UNIT + LIVE_ERA_UNIT)
-
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			abort();                                                                   \
-	} while (0)
 
 /* What can be written of a region. */
 static size_t window_of(unsigned region)
@@ -53,6 +47,22 @@ static void write_word(struct live_header *head, const struct live_header *clean
 	memcpy(to, &value, sizeof value);
 }
 
+/* In order, without overlap, of sites that exist. */
+static void read_blocks(const struct live_header *head)
+{
+	struct live_blocks blocks;
+
+	(void)live_blocks_read(head, TOTAL, 1000, &blocks, NULL);
+	for (size_t i = 0; i < blocks.list.count; i++) {
+		const struct live_block *b = &blocks.list.at[i];
+
+		CHECK(b->site != 0 && b->site < blocks.site_count);
+		CHECK(b->size_bytes < UINT64_C(1) << 48 || i + 1 < blocks.list.count);
+		CHECK(i + 1 == blocks.list.count || b->address + b->size_bytes <= b[1].address);
+	}
+	live_blocks_release(&blocks);
+}
+
 static void read_all(struct live_header *head)
 {
 	struct process_rows rows = { 0 };
@@ -71,6 +81,7 @@ static void read_all(struct live_header *head)
 			live_sites_release(&sites);
 		}
 	}
+	read_blocks(head);
 	if (live_read_rows(head, TOTAL, LIVE_MODE_EXACT, &rows, NULL) == 0) {
 		struct recording recording = { .processes = &rows, .process_count = 1 }, back;
 		void *bytes;

@@ -11,14 +11,7 @@
 #include <xxhash.h>
 
 #include "format/recording/recording.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			abort();                                                                   \
-	} while (0)
+#include "fuzz_check.h"
 
 static void check_site_counters(const struct process_rows *p)
 {
@@ -33,6 +26,27 @@ static void check_site_counters(const struct process_rows *p)
 		CHECK(p->ages[i].counters < p->site_counters_count);
 }
 
+static void check_map(const struct process_rows *p)
+{
+	const struct pages_rows *pages = &p->pages;
+	uint64_t tiles = 0;
+
+	CHECK(pages->region_count <= MAP_REGIONS_MAX && pages->tile_count <= MAP_TILES_MAX);
+	CHECK(pages->block_count <= MAP_BLOCKS_MAX);
+	for (size_t i = 0; i < pages->region_count; i++) {
+		const struct region_row *r = &pages->regions[i];
+
+		CHECK(r->kind < REGION_KINDS && r->start + r->size_bytes > r->start);
+		CHECK(i == 0 || r[-1].start + r[-1].size_bytes <= r->start);
+		tiles += r->tiles;
+	}
+	CHECK(tiles == pages->tile_count);
+	for (size_t i = 0; i < pages->tile_count; i++)
+		CHECK(pages->tiles[i].site < p->site_count);
+	for (size_t i = 0; i < pages->block_count; i++)
+		CHECK(pages->blocks[i].site > 0 && pages->blocks[i].site < p->site_count);
+}
+
 static void check_process(const struct process_rows *p)
 {
 	CHECK(p->process.command && p->process.exe && p->process.allocator);
@@ -45,6 +59,7 @@ static void check_process(const struct process_rows *p)
 	for (size_t i = 1; i < p->site_count; i++)
 		CHECK(p->sites[i].node < p->node_count && p->sites[i].kind < LIVE_KINDS);
 	check_site_counters(p);
+	check_map(p);
 	for (size_t i = 0; i < p->thread_count; i++)
 		CHECK(memchr(p->threads[i].name, 0, sizeof p->threads[i].name));
 	for (size_t i = 0; i < p->snapshot_count; i++) {
@@ -54,6 +69,29 @@ static void check_process(const struct process_rows *p)
 		for (size_t j = 0; j < s->sites_count; j++)
 			CHECK(p->snapshot_sites[s->sites_at + j].site < p->site_count);
 	}
+}
+
+static void check_image(const struct process_rows *p)
+{
+	const struct image_rows *image = &p->image;
+
+	for (size_t i = 0; i < image->reach_site_count; i++)
+		CHECK(image->reach_sites[i].site < p->site_count &&
+		      image->reach_sites[i].class < REACH_CLASSES);
+	for (size_t i = 0; i < image->retained_count; i++)
+		CHECK(image->retained[i].site < p->site_count &&
+		      image->retained[i].holder <= image->holder_count);
+	for (size_t i = 0; i < image->holder_count; i++)
+		CHECK(image->holders[i].name && image->holders[i].class < REACH_ROOT_CLASSES);
+	for (size_t i = 0; i < image->path_count; i++)
+		CHECK(image->paths[i].site < p->site_count &&
+		      image->paths[i].from < p->site_count &&
+		      image->paths[i].type <= image->type_count);
+	for (size_t i = 0; i < image->type_count; i++)
+		CHECK(image->types[i].name);
+	for (size_t i = 0; i < image->site_type_count; i++)
+		CHECK(image->site_types[i].site < p->site_count &&
+		      image->site_types[i].type < image->type_count);
 }
 
 static void check_names(const struct process_rows *p)
@@ -83,8 +121,10 @@ static void check(const struct recording *recording)
 
 	for (size_t i = 0; i < recording->process_count; i++)
 		check_process(&recording->processes[i]);
-	for (size_t i = 0; i < recording->process_count; i++)
+	for (size_t i = 0; i < recording->process_count; i++) {
 		check_names(&recording->processes[i]);
+		check_image(&recording->processes[i]);
+	}
 	CHECK(recording_encode(recording, &bytes, &length, NULL) == 0);
 	CHECK(recording_decode(bytes, length, &back, NULL) == 0);
 	CHECK(back.warnings.bad_chunks == 0 && !back.warnings.unfinished &&
@@ -148,7 +188,7 @@ static void wrap(struct file *file, const uint8_t *data, size_t size)
 	put(file, head, sizeof head);
 	put(file, &hash, sizeof hash);
 	while (size >= 3) {
-		uint16_t type = data[0] % 16;
+		uint16_t type = data[0] % 24;
 		size_t length = data[1] | (size_t)data[2] << 8;
 
 		data += 3;

@@ -2,7 +2,7 @@
 /* links: agent export util base */
 /*
  * Queues a profile a number of times and pushes it, as the agent does: push_items [NAME=VALUE...]; see `settings`. Ends when the queue
- * is empty or the seconds are over, and prints the counters as JSON.
+ * is empty, or after that many attempts or seconds, and prints the counters as JSON.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,11 +35,13 @@ enum setting {
 	CERTIFICATE,
 	KEY,
 	TIMEOUT, /* ms */
+	ATTEMPTS,
 	SETTINGS,
 };
 static const char *const names[SETTINGS] = {
-	"queue",  "profile", "bad",  "count",	 "first", "seconds",	 "batch", "url",
-	"tenant", "token",   "user", "password", "ca",	  "certificate", "key",	  "timeout",
+	"queue", "profile",	"bad",	  "count",   "first",	 "seconds",
+	"batch", "url",		"tenant", "token",   "user",	 "password",
+	"ca",	 "certificate", "key",	  "timeout", "attempts",
 };
 static const char *settings[SETTINGS];
 
@@ -112,6 +114,16 @@ static void print_counters(struct queue *queue, const struct sender_counters *s,
 	printf("\"}\n");
 }
 
+static uint64_t attempts_of(struct sender *sender)
+{
+	const struct sender_counters counters = sender_counters(sender);
+	uint64_t sum = 0;
+
+	for (enum sender_class i = 0; i < SENDER_CLASSES; i++)
+		sum += counters.requests[i];
+	return sum;
+}
+
 int main(int argc, char **argv)
 {
 	const struct queue_limits limits = { .max_bytes = 64 << 20, .max_age_ns = 3600 * NS_PER_S };
@@ -147,7 +159,8 @@ int main(int argc, char **argv)
 	if (!sender)
 		fail(err.message);
 	end_ns = clock_monotonic_ns() + number(SECONDS, 60) * NS_PER_S;
-	while (queue_counters(queue).items && clock_monotonic_ns() < end_ns)
+	while (queue_counters(queue).items && clock_monotonic_ns() < end_ns &&
+	       attempts_of(sender) < number(ATTEMPTS, UINT64_MAX))
 		usleep(2000);
 	counters = sender_counters(sender);
 	stopped_ns = clock_monotonic_ns();

@@ -114,6 +114,7 @@ static inline void made_start(struct made *made, struct live_header *head)
 	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_MMAP);
 	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_POOL);
 	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_FREED);
+	made_site(made, LIVE_FRAME_OTHER, LIVE_KIND_TIMED);
 	made_append(made, LIVE_SLOTS, 1);
 	__atomic_store_n(&head->ready, 1, __ATOMIC_RELEASE);
 }

@@ -55,6 +55,7 @@ static void check_order(const struct recorded_range *at, size_t count)
 static void ranges_do_not_overlap(void **state)
 {
 	enum { COUNT = 1000 };
+	const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct profile p;
 	struct block_map map;
 
@@ -65,8 +66,8 @@ static void ranges_do_not_overlap(void **state)
 
 	made_append(&p.made, LIVE_SAMPLED, COUNT);
 	for (uint64_t i = 0; i < COUNT; i++) {
-		ranges[COUNT - 1 - i] =
-			(struct live_map_range){ .start = i * LIVE_PAGE, .end = UINT64_MAX - i };
+		ranges[COUNT - 1 - i] = (struct live_map_range){ .start = i * page_bytes,
+								 .end = -(i + 1) * page_bytes };
 		sampled[i] = (struct live_sampled){ .address = 1 + i % 7 * MIB,
 						    .size_bytes = i * MIB,
 						    .weight = 1 };
@@ -76,6 +77,30 @@ static void ranges_do_not_overlap(void **state)
 	assert_true(map.maps.count > 0 && map.blocks.count > 0);
 	check_order(map.maps.at, map.maps.count);
 	check_order(map.blocks.at, map.blocks.count);
+	block_map_release(&map);
+	end(&p);
+}
+
+/* Their page would be counted for each of them. */
+static void ranges_have_whole_pages(void **state)
+{
+	enum { COUNT = 100 };
+	const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct profile p;
+	struct block_map map;
+
+	(void)state;
+	begin(&p);
+	struct live_map_range *ranges = made_at(&p.made, LIVE_SCRATCH);
+
+	for (uint64_t i = 0; i < COUNT; i++)
+		ranges[i] =
+			(struct live_map_range){ .start = MIB + i * 16, .end = MIB + (i + 1) * 16 };
+	ranges[COUNT - 1] = (struct live_map_range){ .start = MIB, .end = MIB + page_bytes };
+	p.made.head->maps = (struct live_maps){ 2, p.made.head->region[LIVE_SCRATCH].at, COUNT };
+	assert_true(block_map_read_mappings(&p.live, &map));
+	assert_int_equal(map.maps.count, 1);
+	assert_int_equal(map.maps.at[0].end, MIB + page_bytes);
 	block_map_release(&map);
 	end(&p);
 }
@@ -111,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranges_do_not_overlap),
+		cmocka_unit_test(ranges_have_whole_pages),
 		cmocka_unit_test(windows_are_bounded),
 	};
 

@@ -7,6 +7,7 @@
 #include <libelf.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "collect/binaries/allocator_signs.h"
 #include "collect/binaries/raw_mmap.h"
 #include "format/unrecorded.h"
@@ -154,7 +155,7 @@ static bool maps_itself(const uint8_t *bytes, size_t count)
 	const struct code code = { .sections = { { span_of(bytes, count), 0x1000 } }, .count = 1 };
 	const struct elf_slots none = { 0 };
 
-	return raw_mmap_is_in(&code, &none);
+	return raw_mmap_is_in_x86_64(&code, &none);
 }
 
 /* mov $9, %eax; syscall: with up to 62 bytes between them. */
@@ -178,6 +179,73 @@ static void the_instruction_is_found_near_its_number(void **state)
 	}
 }
 
+enum { NOP = (int)0xd503201f, SVC = (int)0xd4000001 };
+
+/* mov x8, #222 or mov w8, #222; svc #0: with up to 14 instructions between them. */
+static void the_instruction_of_aarch64_is_found_near_its_number(void **state)
+{
+	static const uint32_t numbers[] = { 0xd2801bc8, 0x52801bc8 };
+	const struct elf_slots none = { 0 };
+	uint32_t words[64];
+
+	(void)state;
+	for (size_t n = 0; n < ARRAY_SIZE(numbers); n++) {
+		for (size_t between = 0; between < 30; between++) {
+			for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+				words[i] = (uint32_t)NOP;
+			words[7] = numbers[n];
+			words[8 + between] = (uint32_t)SVC;
+			struct code code = {
+				.sections = { { span_of(words, sizeof words), 0x1000 } }, .count = 1
+			};
+
+			assert_int_equal(raw_mmap_is_in_aarch64(&code, &none), between <= 14);
+			code.sections[0].bytes.size = (8 + between) * sizeof *words + 3;
+			assert_false(raw_mmap_is_in_aarch64(&code, &none));
+			words[7] ^= 1 << 5; /* another call */
+			code.sections[0].bytes.size = sizeof words;
+			assert_false(raw_mmap_is_in_aarch64(&code, &none));
+		}
+	}
+}
+
+static uint32_t adrp(unsigned to, int32_t pages)
+{
+	uint32_t distance = (uint32_t)pages & 0x1fffff;
+
+	return 0x90000000 | (distance & 3) << 29 | distance >> 2 << 5 | to;
+}
+
+/* mov x0, #222; bl to the entry of the PLT: adrp x16; ldr x17, [x16, 24]. Or both here, for a call through the slot. */
+static void syscall_of_aarch64_is_found_by_its_slot(void **state)
+{
+	static const int32_t pages[] = { 15, -3, 0 };
+	const uint32_t load = 0xf9400000 | 24 / 8 << 10 | 16 << 5 | 17;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(pages); i++) {
+		uint32_t caller[] = { 0xd2801bc0, (uint32_t)NOP, 0x94000000 | (0x1008 - 8) / 4 };
+		uint32_t plt[] = { (uint32_t)NOP, (uint32_t)NOP, 0xd503245f,   adrp(16, pages[i]),
+				   load,	  (uint32_t)NOP, (uint32_t)NOP };
+		uint32_t direct[] = { adrp(16, pages[i]), 0xd2801bc0, load, 0xd63f0220 };
+		const struct code by_plt = { .sections = { { span_of(caller, sizeof caller),
+							     0x10000 },
+							   { span_of(plt, sizeof plt), 0x11000 } },
+					     .count = 2 };
+		const struct code by_slot = {
+			.sections = { { span_of(direct, sizeof direct), 0x11000 } }, .count = 1
+		};
+		struct elf_slots slots = { .at = { 0x11018 + (uint64_t)(int64_t)pages[i] * 4096 },
+					   .count = 1 };
+
+		assert_true(raw_mmap_is_in_aarch64(&by_plt, &slots));
+		assert_true(raw_mmap_is_in_aarch64(&by_slot, &slots));
+		slots.at[0] += 8;
+		assert_false(raw_mmap_is_in_aarch64(&by_plt, &slots));
+		assert_false(raw_mmap_is_in_aarch64(&by_slot, &slots));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +255,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_elf_file_is_refused),
 		cmocka_unit_test(words_are_found_wherever_they_stand),
 		cmocka_unit_test(the_instruction_is_found_near_its_number),
+		cmocka_unit_test(the_instruction_of_aarch64_is_found_near_its_number),
+		cmocka_unit_test(syscall_of_aarch64_is_found_by_its_slot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,29 @@ static void totals_below_what_is_live_are_raised_and_counted(void **state)
 	recording_release(&r);
 }
 
+/* What is missing would count as 0. */
+static void a_jemalloc_profile_that_is_cut_off_is_refused(void **state)
+{
+	static const char text[] = "heap_v2/1\n  t*: 2: 30 [0: 0]\n"
+				   "@ 0x10000001020\n  t*: 1: 10 [0: 0]\n"
+				   "@ 0x10000001030\n  t*: 1: 20 [0: 0]\n" MAPS;
+	size_t names = (size_t)(strstr(text, "MAPPED_LIBRARIES:") - text) + 17;
+	struct recording r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof text; i++) {
+		char *cut = strndup(text, i);
+
+		assert_non_null(cut);
+		assert_int_equal(read_text(cut, &r), i < names ? -1 : 0);
+		free(cut);
+		if (i < names)
+			continue;
+		assert_int_equal(r.processes[0].process.bytes, 30);
+		recording_release(&r);
+	}
+}
+
 static void other_texts_are_refused(void **state)
 {
 	static const char *const texts[] = {
@@ -327,6 +350,7 @@ int main(void)
 		cmocka_unit_test(jemalloc_stacks_begin_at_the_caller_of_the_allocator),
 		cmocka_unit_test(jemalloc_samples_are_scaled_as_jeprof_does),
 		cmocka_unit_test(totals_below_what_is_live_are_raised_and_counted),
+		cmocka_unit_test(a_jemalloc_profile_that_is_cut_off_is_refused),
 		cmocka_unit_test(other_texts_are_refused),
 		cmocka_unit_test(pprof_has_names_mappings_and_inlined_calls),
 		cmocka_unit_test(pprof_without_totals_has_only_what_is_live),

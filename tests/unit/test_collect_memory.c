@@ -87,6 +87,30 @@ static void static_data_is_behind_a_module(void **state)
 	smaps_release(&smaps);
 }
 
+/* The kernel writes a few mappings at a time: those that were merged, or cut, in between are written again, as they are now. */
+static void mappings_that_changed_meanwhile_do_not_overlap(void **state)
+{
+	char text[] = "7f1000000000-7f1000001000 rw-p 00000000 00:00 0 \nRss:  4 kB\nSwap: 0 kB\n"
+		      "7f1000002000-7f1000003000 r--p 00000000 00:00 0 \nRss:  4 kB\nSwap: 0 kB\n"
+		      "7f1000003000-7f1000004000 rw-p 00000000 00:00 0 \nRss:  4 kB\nSwap: 0 kB\n"
+		      "7f1000002000-7f1000006000 rw-p 00000000 00:00 0 \nRss:  16 kB\nSwap: 0 kB\n"
+		      "7f1000005000-7f1000007000 r--p 00000000 00:00 0 \nRss:  8 kB\nSwap: 0 kB\n";
+	const uint64_t starts[] = { 0x7f1000000000, 0x7f1000002000, 0x7f1000005000 };
+	const uint64_t ends[] = { 0x7f1000001000, 0x7f1000005000, 0x7f1000007000 };
+	const uint64_t pages[] = { 1, 3, 2 };
+	struct smaps smaps;
+
+	(void)state;
+	assert_true(smaps_parse(text, &smaps));
+	assert_int_equal(smaps.list.count, ARRAY_SIZE(starts));
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
+		assert_int_equal(smaps.list.at[i].start, starts[i]);
+		assert_int_equal(smaps.list.at[i].end, ends[i]);
+		assert_int_equal(smaps.list.at[i].rss_bytes, pages[i] * 4096);
+	}
+	smaps_release(&smaps);
+}
+
 /* The kernel places large mappings at huge pages, so that one stack of 32 begins where an arena would. */
 static void a_stack_may_begin_where_an_arena_would(void **state)
 {
@@ -105,6 +129,97 @@ static void a_stack_may_begin_where_an_arena_would(void **state)
 	assert_int_equal(smaps.list.at[3].kind, MAPPING_STACK);
 	assert_int_equal(smaps.list.at[5].kind, MAPPING_HEAP);
 	smaps_release(&smaps);
+}
+
+/* It has no rest of its own that would tell it; the small rest below looks like a guard. */
+static void a_full_arena_above_the_rest_of_another_is_no_stack(void **state)
+{
+	char text[] = "7f1000000000-7f1003fb8000 rw-p 00000000 00:00 0 \nRss:  8 kB\n"
+		      "7f1003fb8000-7f1004000000 ---p 00000000 00:00 0 \nRss:  0 kB\n"
+		      "7f1004000000-7f1008000000 rw-p 00000000 00:00 0 \nRss:  8 kB\n"
+		      "7f1008000000-7f100bffd000 rw-p 00000000 00:00 0 \nRss:  8 kB\n"
+		      "7f100bffd000-7f100c000000 ---p 00000000 00:00 0 \nRss:  0 kB\n"
+		      "7f100c000000-7f1014000000 rw-p 00000000 00:00 0 \nRss:  8 kB\n"
+		      "7f1014000000-7f1014001000 ---p 00000000 00:00 0 \nRss:  0 kB\n"
+		      "7f1014001000-7f1014801000 rw-p 00000000 00:00 0 \nRss:  8 kB\n";
+	const struct {
+		size_t index;
+		enum mapping_kind kind;
+	} expected[] = {
+		{ 0, MAPPING_HEAP },	  { 2, MAPPING_ANONYMOUS }, { 3, MAPPING_HEAP },
+		{ 5, MAPPING_ANONYMOUS }, { 7, MAPPING_STACK },
+	};
+	struct smaps smaps;
+
+	(void)state;
+	assert_true(smaps_parse(text, &smaps));
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+		assert_int_equal(smaps.list.at[expected[i].index].kind, expected[i].kind);
+	smaps_release(&smaps);
+}
+
+/* glibc 2.42: three stacks in one mapping, below them memory of the same kind, and a heap without huge pages that has no guard. */
+static void stacks_begin_at_their_guards(void **state)
+{
+	char text[] =
+		"7f1000000000-7f1000100000 rw-p 00000000 00:00 0 \nRss:  48 kB\nSwap: 4 kB\nVmFlags: rd wr mr mw me ac nh \n"
+		"7f2000000000-7f2000100000 rw-p 00000000 00:00 0 \nRss:  16 kB\nVmFlags: rd wr mr mw me ac nh \n"
+		"7f3000000000-7f3000100000 rw-p 00000000 00:00 0 \nRss:  16 kB\nVmFlags: rd wr mr mw me ac \n"
+		"7f4000000000-7f4000100000 rw-p 00000000 00:00 0    [anon: glibc: pthread stack: 7]\nRss:  16 kB\nVmFlags: rd nh\n"
+		"7f5000000000-7f5000001000 ---p 00000000 00:00 0 \nRss:  0 kB\nVmFlags: mr mw me nh\n"
+		"7f5000001000-7f5000100000 rw-p 00000000 00:00 0 \nRss:  8 kB\nVmFlags: rd nh\n";
+	static const struct page_run all[] = {
+		{ 0x7f1000000000, 0x7f1000002000, PAGE_RESIDENT },
+		{ 0x7f1000010000, 0x7f1000011000, PAGE_GUARD },
+		{ 0x7f100001f000, 0x7f1000020000, PAGE_RESIDENT },
+		{ 0x7f1000020000, 0x7f1000024000, PAGE_GUARD },
+		{ 0x7f1000024000, 0x7f1000025000, PAGE_SWAPPED },
+		{ 0x7f1000025000, 0x7f1000026000, PAGE_ZERO },
+		{ 0x7f1000080000, 0x7f1000081000, PAGE_GUARD },
+		{ 0x7f10000f8000, 0x7f1000100000, PAGE_RESIDENT },
+		{ 0x7f2000000000, 0x7f2000004000, PAGE_RESIDENT },
+		{ 0x7f3000000000, 0x7f3000001000, PAGE_GUARD },
+		{ 0x7f4000000000, 0x7f4000001000, PAGE_GUARD },
+		{ 0x7f40000fc000, 0x7f4000100000, PAGE_RESIDENT },
+	};
+	static const struct mapping expected[] = {
+		{ 0x7f1000000000, 0x7f1000010000, MAPPING_ANONYMOUS, .rss_bytes = 0x2000 },
+		{ 0x7f1000010000, 0x7f1000011000, MAPPING_ANONYMOUS },
+		{ 0x7f1000011000, 0x7f1000020000, MAPPING_STACK, .rss_bytes = 0x1000 },
+		{ 0x7f1000020000, 0x7f1000024000, MAPPING_ANONYMOUS },
+		{ 0x7f1000024000, 0x7f1000080000, MAPPING_STACK, .swap_bytes = 0x1000 },
+		{ 0x7f1000080000, 0x7f1000081000, MAPPING_ANONYMOUS },
+		{ 0x7f1000081000, 0x7f1000100000, MAPPING_STACK, .rss_bytes = 0x8000 },
+		{ 0x7f2000000000, 0x7f2000100000, MAPPING_ANONYMOUS, .rss_bytes = 0x4000 },
+		{ 0x7f3000000000, 0x7f3000100000, MAPPING_ANONYMOUS, .rss_bytes = 0x4000 },
+		{ 0x7f4000000000, 0x7f4000001000, MAPPING_ANONYMOUS },
+		{ 0x7f4000001000, 0x7f4000100000, MAPPING_STACK, .rss_bytes = 0x4000 },
+		{ 0x7f5000000000, 0x7f5000001000, MAPPING_ANONYMOUS },
+		{ 0x7f5000001000, 0x7f5000100000, MAPPING_STACK, .rss_bytes = 0x2000 },
+	};
+	struct memory_row row = { 0 };
+	page_runs runs = { 0 };
+	struct smaps smaps;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		assert_true(vector_push(&runs, all[i]));
+	assert_true(smaps_parse(text, &smaps));
+	assert_true(smaps_split_at_guards(&smaps, &runs));
+	assert_int_equal(smaps.list.count, ARRAY_SIZE(expected));
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+		const struct mapping *m = &smaps.list.at[i];
+
+		assert_int_equal(m->start, expected[i].start);
+		assert_int_equal(m->end, expected[i].end);
+		assert_int_equal(m->kind, expected[i].kind);
+		assert_int_equal(m->rss_bytes, expected[i].rss_bytes);
+		assert_int_equal(m->swap_bytes, expected[i].swap_bytes);
+	}
+	smaps_sum(&smaps, &row);
+	assert_int_equal(row.stack_largest_bytes, 0x8000);
+	smaps_release(&smaps);
+	vector_release(&runs);
 }
 
 static void text_that_is_no_smaps_counts_nothing(void **state)
@@ -476,7 +591,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_page_is_in_one_class),
 		cmocka_unit_test(static_data_is_behind_a_module),
+		cmocka_unit_test(mappings_that_changed_meanwhile_do_not_overlap),
 		cmocka_unit_test(a_stack_may_begin_where_an_arena_would),
+		cmocka_unit_test(a_full_arena_above_the_rest_of_another_is_no_stack),
+		cmocka_unit_test(stacks_begin_at_their_guards),
 		cmocka_unit_test(text_that_is_no_smaps_counts_nothing),
 		cmocka_unit_test(reading_takes_at_most_a_hundredth_of_the_time),
 		cmocka_unit_test(a_new_maximum_is_read_at_once),

@@ -106,12 +106,52 @@ static void a_short_profile_is_copied_to_its_end(void **state)
 	assert_int_equal(copy.bytes, SHORT);
 }
 
+/* What the recorder gave back in between is zero in the second copy too. */
+static void a_refreshed_copy_has_nothing_of_the_last_one(void **state)
+{
+	enum { UNITS = 4 };
+	AUTO(profile_copy_release) struct profile_copy copy = PROFILE_COPY_INIT;
+	struct error error = { 0 };
+	struct made made;
+	int fd = open(PATH, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
+
+	(void)state;
+	assert_true(fd >= 0);
+	struct live_header *head = made_in_file(&made, fd, TOTAL);
+	uint64_t at = head->region[LIVE_LEAVES].at;
+
+	made_append(&made, LIVE_LEAVES, UNITS);
+	head->opened[LIVE_LEAVES] = UNITS * (uint64_t)LIVE_LEAF_UNIT;
+	memset((char *)head + at, 1, UNITS * (size_t)LIVE_LEAF_UNIT);
+	assert_int_equal(profile_copy_take_file(&copy, PATH, PROFILE_COPY_ALL, &error), 0);
+	const char *memory = copy.memory;
+
+	assert_int_equal(memory[at + LIVE_LEAF_UNIT], 1);
+	/* One unit becomes a hole, another changes. */
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				   (off_t)(at + LIVE_LEAF_UNIT), LIVE_LEAF_UNIT),
+			 0);
+	((char *)head)[at] = 2;
+	copy.refresh = true;
+	assert_int_equal(profile_copy_take_file(&copy, PATH, PROFILE_COPY_ALL, &error), 0);
+	assert_ptr_equal(copy.memory, memory);
+	assert_int_equal(memory[at], 2);
+	assert_int_equal(memory[at + LIVE_LEAF_UNIT - 1], 1);
+	for (uint64_t i = 0; i < LIVE_LEAF_UNIT; i++)
+		assert_int_equal(memory[at + LIVE_LEAF_UNIT + i], 0);
+	assert_int_equal(memory[at + 2 * LIVE_LEAF_UNIT], 1);
+	munmap(head, TOTAL);
+	close(fd);
+	unlink(PATH);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_touched_is_no_damage),
 		cmocka_unit_test(what_only_claims_to_be_there_is_cut),
 		cmocka_unit_test(a_short_profile_is_copied_to_its_end),
+		cmocka_unit_test(a_refreshed_copy_has_nothing_of_the_last_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -290,6 +290,49 @@ static void sizes_are_exact_while_few_and_half_octaves_beyond(void **state)
 	end(&made);
 }
 
+/* Two objects of one kind, one of a kind that is not known, and a list that is a circle or leads out of the pool. */
+static void pairs_are_summed_over_a_list_that_may_be_damaged(void **state)
+{
+	static const uint32_t ends[] = { 0, 1, UINT32_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		const uint32_t units = sizeof(struct live_pairs) / LIVE_POOL_UNIT;
+		struct made made;
+		struct live_pairs *pairs;
+		struct process_rows rows;
+		uint32_t first;
+
+		start(&made, TOTAL);
+		first = made_append(&made, LIVE_POOL, 3ull * units);
+		pairs = (void *)((char *)made_at(&made, LIVE_POOL) +
+				 (size_t)first * LIVE_POOL_UNIT);
+		pairs[0] = (struct live_pairs){ .kind = LIVE_PAIRS_KINDS, .next = first + units };
+		pairs[0].count[1][1] = 9;
+		pairs[1] = (struct live_pairs){ .kind = LIVE_PAIRS_REALLOC,
+						.next = first + 2 * units };
+		pairs[1].count[4][5] = 7;
+		pairs[2] = (struct live_pairs){ .kind = LIVE_PAIRS_REALLOC,
+						.next = ends[i] == 1 ? 0 : ends[i] };
+		pairs[2].count[4][5] = 2;
+		pairs[2].count[39][0] = 1;
+		if (ends[i] == 1)
+			pairs[2].next = first;
+		made.head->pairs = first;
+		rows = read_rows(&made);
+		assert_int_equal(rows.pair_count, 2);
+		assert_int_equal(rows.pairs[0].first, 4);
+		assert_int_equal(rows.pairs[0].second, 5);
+		/* A circle is left after as many objects as there may be. */
+		assert_int_equal(rows.pairs[0].count, 9);
+		assert_int_equal(rows.pairs[1].first, 39);
+		assert_int_equal(rows.pairs[1].count, 1);
+		assert_encodes(&rows);
+		process_rows_release(&rows);
+		end(&made);
+	}
+}
+
 static void lifetimes_and_reallocs_come_from_the_pool(void **state)
 {
 	struct made made;
@@ -605,6 +648,7 @@ int main(void)
 		cmocka_unit_test(random_histories_give_the_peak_of_brute_force),
 		cmocka_unit_test(sizes_are_exact_while_few_and_half_octaves_beyond),
 		cmocka_unit_test(lifetimes_and_reallocs_come_from_the_pool),
+		cmocka_unit_test(pairs_are_summed_over_a_list_that_may_be_damaged),
 		cmocka_unit_test(a_thread_gets_what_its_slot_gained_while_it_owned_it),
 		cmocka_unit_test(totals_are_the_sums_of_the_slots),
 		cmocka_unit_test(the_live_bytes_of_a_site_are_summed_over_its_slots),

@@ -6,6 +6,7 @@
 #ifndef TEST_MODEL_MADE_H
 #define TEST_MODEL_MADE_H
 
+#include "test_model_made_map.h"
 #include "test_model_rows.h"
 
 enum { MADE_SECOND = 1000000000 };
@@ -39,11 +40,69 @@ static inline void made_totals(struct process_rows *rows)
 	p->peak_blocks = (uint64_t)peak_blocks;
 }
 
+/* Pages of the server: one site keeps a page for two, one is mapped. */
+static inline void made_pages(struct process_rows *rows)
+{
+	MADE(rows, pages.sums, pages.sum_count,
+	     { .at_ns = 2000000000,
+	       .rss_bytes = 200704,
+	       .sites_bytes = 86016,
+	       .free_bytes = 69632,
+	       .unrecorded_bytes = 4096,
+	       .stack_bytes = 8192,
+	       .file_bytes = 16384,
+	       .own_bytes = 12288,
+	       .changed_bytes = 4096,
+	       .waste_bytes = 10336,
+	       .trim_bytes = 65536,
+	       .changed_blocks = 2,
+	       .knows_huge = 1 });
+	MADE(rows, pages.sites, pages.site_count,
+	     { .site = 3,
+	       .blocks = 10,
+	       .live_bytes = 5760,
+	       .resident_bytes = 14336,
+	       .sole_bytes = 12288,
+	       .any_bytes = 16384,
+	       .pinned_bytes = 10000,
+	       .packed_bytes = 8192,
+	       .zero_bytes = 100 },
+	     { .site = 6,
+	       .blocks = 5,
+	       .live_bytes = 320,
+	       .resident_bytes = 6144,
+	       .sole_bytes = 4096,
+	       .any_bytes = 8192,
+	       .pinned_bytes = 336,
+	       .packed_bytes = 4096 },
+	     { .site = 7,
+	       .blocks = 1,
+	       .live_bytes = 131072,
+	       .resident_bytes = 65536,
+	       .sole_bytes = 65536,
+	       .any_bytes = 65536,
+	       .packed_bytes = 65536,
+	       .untouched_bytes = 65536 });
+	MADE(rows, pages.heaps, pages.heap_count,
+	     { .start = 1 << 20,
+	       .size_bytes = 1 << 20,
+	       .is_main = 1,
+	       .resident_bytes = 400000,
+	       .free_bytes = 69632,
+	       .held_bytes = 300000,
+	       .holder_blocks = 1,
+	       .holder_bytes = 48,
+	       .holder_site = 6,
+	       .holder_age_ms = 1500 });
+}
+
 /* One process that served, leaked a little, mapped something and had one health counter. */
 static inline void made_server(struct process_rows *rows)
 {
 	made_server_sites(rows);
 	made_ages(rows);
+	made_pages(rows);
+	made_page_map(rows);
 	MADE(rows, threads, thread_count,
 	     { .tid = 4711,
 	       .calls = 107,

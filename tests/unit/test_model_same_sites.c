@@ -10,6 +10,8 @@
 #include "model/build.h"
 #include "model/estimates.h"
 #include "model/history.h"
+#include "model/image/paths.h"
+#include "model/image/reach.h"
 #include "model/threads.h"
 #include "util/cleanup.h"
 
@@ -82,6 +84,38 @@ static void random_snapshots(struct process_rows *rows, uint64_t *seed)
 		rows->snapshots[i].sites_count = (uint32_t)used - rows->snapshots[i].sites_at;
 	}
 	rows->snapshot_site_count = used;
+}
+
+/* Each site has a row in each table, whose numbers tell which it is. */
+static void random_image(struct process_rows *rows, uint64_t *seed)
+{
+	struct image_rows *image = &rows->image;
+	size_t count = rows->site_count - 1;
+
+	*image = (struct image_rows){ .reach = calloc(1, sizeof *image->reach),
+				      .reach_sites = calloc(count, sizeof *image->reach_sites),
+				      .retained = calloc(count, sizeof *image->retained),
+				      .holders = calloc(count, sizeof *image->holders),
+				      .paths = calloc(count, sizeof *image->paths),
+				      .types = calloc(1, sizeof *image->types),
+				      .site_types = calloc(count, sizeof *image->site_types),
+				      .reach_count = 1,
+				      .reach_site_count = count,
+				      .retained_count = count,
+				      .holder_count = count,
+				      .path_count = count,
+				      .type_count = 1,
+				      .site_type_count = count };
+	image->types[0].name = strdup("N2ns5EntryE");
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t bytes = 1 + unit_random(seed) % 1000;
+
+		image->reach_sites[i] = (struct reach_site_row){ i + 1, REACH_DIRECT, 1, bytes, 0 };
+		image->retained[i] = (struct retained_row){ i + 1, i + 1, 0, bytes * 1000 + i };
+		image->holders[i] = (struct holder_row){ REACH_GLOBAL, 1, bytes, strdup("root") };
+		image->paths[i] = (struct path_row){ .site = i + 1, .blocks = i + 1 };
+		image->site_types[i] = (struct site_type_row){ i + 1, 0, 1, bytes, 0 };
+	}
 }
 
 static bool is_part(const struct profile_process *p, const struct profile_site *site, uint32_t row)
@@ -188,6 +222,37 @@ static void check_site_counters(const struct profile_process *p, const struct pr
 	assert_int_equal(ages.at[ages.first[site->id.v]].blocks, site->numbers.live_blocks);
 }
 
+/* What an image says of all parts. */
+static void check_image(const struct profile_process *p, const struct profile_site *site)
+{
+	const struct image_rows *image = &p->rows->image;
+	uint64_t blocks = 0, bytes = 0, typed = 0, retained = 0, holder = 0;
+	struct profile_type_cursor at = { 0 };
+	struct profile_site_type type;
+
+	for (uint32_t i = 0; i + 1 < p->rows->site_count; i++) {
+		if (!is_part(p, site, i + 1))
+			continue;
+		blocks++;
+		bytes += image->reach_sites[i].bytes;
+		holder = image->retained[i].bytes > retained ? i + 1 : holder;
+		retained = MAX(retained, image->retained[i].bytes);
+	}
+	struct profile_reach reach = profile_site_reach(p, site->id);
+	struct profile_path path = profile_site_path(p, site->id);
+
+	assert_int_equal(reach_unreachable_blocks(&reach), blocks);
+	assert_int_equal(reach_unreachable_bytes(&reach), bytes);
+	assert_int_equal(reach.retained_bytes, retained);
+	assert_int_equal(path.root, holder);
+	assert_int_equal(path.count, 1);
+	assert_int_equal(profile_path_step(p, path.first).blocks, holder);
+	for (; profile_site_type_next(p, site->id, &at, &type); blocks--)
+		typed += type.bytes;
+	assert_int_equal(blocks, 0);
+	assert_int_equal(typed, bytes);
+}
+
 static void check_snapshot(const struct profile_process *p, size_t snapshot, struct arena *arena)
 {
 	const struct process_rows *rows = p->rows;
@@ -240,6 +305,7 @@ static void sites_of_several_intervals_are_one(void **state)
 
 		random_rows(&r.processes[0], &seed);
 		random_snapshots(&r.processes[0], &seed);
+		random_image(&r.processes[0], &seed);
 		struct profile *profile = profile_new(&r, NULL);
 		const struct profile_process *p = &profile->processes[0];
 
@@ -250,6 +316,7 @@ static void sites_of_several_intervals_are_one(void **state)
 				continue;
 			check_numbers(p, &p->sites[i]);
 			check_site_counters(p, &p->sites[i], &arena);
+			check_image(p, &p->sites[i]);
 		}
 		for (size_t i = 0; p->same && i < SNAPSHOTS; i++)
 			check_snapshot(p, i, &arena);

@@ -298,8 +298,8 @@ static struct lock lock, other;
 	X(0, memory_site(last(LIVE_SITES))->kind = LIVE_KINDS, "site->kind < LIVE_KINDS")          \
 	X(0, memory_site(last(LIVE_SITES))->entry = LIVE_ENTRIES, "site->entry < LIVE_ENTRIES")    \
 	X(0, memory_site(last(LIVE_SITES))->interval = 1, "site->interval == 0")                   \
-	X(1, *scratch_word(table_tag(memory_site(6)->key), 6) ^= UINT64_C(3) << 32, "site_find(")  \
-	X(1, *scratch_word(table_tag(memory_site(6)->key), 6) ^= 64, "site_find(")                 \
+	X(1, *scratch_word(table_tag(memory_site(7)->key), 7) ^= UINT64_C(3) << 32, "site_find(")  \
+	X(1, *scratch_word(table_tag(memory_site(7)->key), 7) ^= 64, "site_find(")                 \
 	/* records and slots */                                                                    \
 	X(0, counters_of(LIVE_KIND_HEAP)->site = last(LIVE_SITES) + 1, "counters->site <")         \
 	X(0, counters_of(LIVE_KIND_HEAP)->key ^= 2,                                                \

@@ -156,6 +156,30 @@ static void a_filter_that_cannot_be_read_is_left_to_the_kernel(void **state)
 	assert_int_equal(filter_forbids(&program), 0);
 }
 
+/* A call that seems to have succeeded and was not made is worse than one that failed. */
+static void error_0_is_not_harmless(void **state)
+{
+	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO) };
+	struct sock_fprog program = { 1, code };
+
+	(void)state;
+	assert_int_equal(filter_forbids(&program), SYS_ALL | SYS_REPORT | SYS_DUMP);
+	code[0].k |= EPERM;
+	assert_int_equal(filter_forbids(&program), 0);
+}
+
+static void what_an_earlier_filter_hides_is_forbidden(void **state)
+{
+	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	struct sock_fprog program = { 1, code };
+
+	(void)state;
+	sys_forbidden = SYS_PROBE;
+	assert_int_equal(filter_forbids(&program), SYS_ALL | SYS_REPORT | SYS_DUMP);
+	assert_int_equal(filter_forbids(NULL), 0);
+	sys_forbidden = 0;
+}
+
 /* Jumps beyond the end, codes that are none, lengths that are too large: some answer, and no crash. */
 static void random_bytes_are_no_filter_and_do_no_harm(void **state)
 {
@@ -167,7 +191,7 @@ static void random_bytes_are_no_filter_and_do_no_harm(void **state)
 
 		for (size_t k = 0; k < sizeof code; k++)
 			bytes[k] = (uint8_t)unit_random(&seed);
-		assert_true(filter_forbids(&program) <= (SYS_ALL | SYS_REPORT));
+		assert_true(filter_forbids(&program) <= (SYS_ALL | SYS_REPORT | SYS_DUMP));
 	}
 }
 
@@ -176,6 +200,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_filters_are_understood_as_the_kernel_does),
 		cmocka_unit_test(a_filter_that_cannot_be_read_is_left_to_the_kernel),
+		cmocka_unit_test(error_0_is_not_harmless),
+		cmocka_unit_test(what_an_earlier_filter_hides_is_forbidden),
 		cmocka_unit_test(random_bytes_are_no_filter_and_do_no_harm),
 	};
 

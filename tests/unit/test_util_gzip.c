@@ -80,11 +80,42 @@ static void other_bytes_are_damaged_gzip(void **state)
 	buffer_release(&out);
 }
 
+static void read_all(struct buffer *packed, int expected, const char *text)
+{
+	struct buffer out = BUFFER_INIT;
+	struct error error = ERROR_INIT;
+
+	assert_int_equal(gzip_read(&out, buffer_span(packed), 100, &error), expected);
+	if (expected == 0)
+		assert_string_equal(buffer_string(&out), text);
+	buffer_release(&out);
+}
+
+static void members_follow_one_another(void **state)
+{
+	struct buffer packed = BUFFER_INIT;
+
+	(void)state;
+	assert_true(gzip_append(&packed, span_of("", 0), GZIP_USUAL));
+	assert_true(gzip_append(&packed, span_of("first ", 6), GZIP_USUAL));
+	assert_true(gzip_append(&packed, span_of("second", 6), GZIP_USUAL));
+	read_all(&packed, 0, "first second");
+	packed.size--;
+	read_all(&packed, -1, NULL);
+	packed.size++;
+	buffer_fill(&packed, '\0', 3);
+	read_all(&packed, 0, "first second");
+	buffer_text(&packed, "something else");
+	read_all(&packed, -1, NULL);
+	buffer_release(&packed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_compressed_is_what_comes_out),
 		cmocka_unit_test(other_bytes_are_damaged_gzip),
+		cmocka_unit_test(members_follow_one_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@ import {
   idle,
   launch,
   open,
+  overflowOf,
   show,
   texts,
   wrongs,
@@ -200,12 +201,7 @@ async function end() {
   const overflows = [];
   for (const width of [1024, 800, 480]) {
     await page.setViewportSize({ width, height: 700 });
-    await page.waitForTimeout(100);
-    overflows.push(
-      await page.evaluate(
-        () => document.documentElement.scrollWidth - innerWidth,
-      ),
-    );
+    overflows.push(await overflowOf(page));
   }
   await page.setViewportSize({ width: 1300, height: 800 });
   process.kill(plan.pid, "SIGKILL");

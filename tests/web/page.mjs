@@ -2,7 +2,7 @@
 // node page.mjs PLAN.json: looks at the page as PLAN says and prints what was seen, by scene, as one JSON object.
 // PLAN: { url, threads, crowd, sampled, tagged, compared, runs: servers of six recordings, source: a file of the second, saved: a page on disk }
 import { readFileSync } from "node:fs";
-import { hashOf, idle, launch, open, show, texts, wrongs } from "./page/browser.mjs";
+import { hashOf, idle, launch, open, overflowOf, show, texts, wrongs } from "./page/browser.mjs";
 import { DOINGS } from "./page/doings.mjs";
 import {
   COMPARED_VIEWS,
@@ -115,9 +115,7 @@ async function check(url, theme, viewport) {
   const look = async (name) => {
     await idle(page);
     seen.wrongs[`${kind} ${name}`] = await wrongs(page);
-    seen.overflows[`${kind} ${name}`] = await page.evaluate(
-      () => document.documentElement.scrollWidth - innerWidth,
-    );
+    seen.overflows[`${kind} ${name}`] = await overflowOf(page);
   };
   for (const address of ADDRESSES) {
     await show(page, address);

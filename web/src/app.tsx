@@ -3,7 +3,7 @@
 import type { FunctionComponent } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { about, waiting } from './model/source';
-import { address, formatState, go, moved, state, value, type ViewName } from './model/state';
+import { address, file, formatState, go, knownCosts, moved, state, value, type ViewName } from './model/state';
 import { switchTheme, theme } from './model/theme';
 import { asking, CopyButton, Toast } from './parts/copy';
 import { RunFacts } from './parts/badge';
@@ -13,7 +13,7 @@ import { Keys, keysShown } from './parts/keys';
 import { useKnownPeak } from './parts/known';
 import { Live } from './parts/live';
 import { QuestionPick } from './parts/question';
-import { Loading } from './parts/states';
+import { Empty, Loading } from './parts/states';
 import { Strip } from './parts/strip';
 import { StartView } from './views/start';
 import { CompareView } from './views/compare';
@@ -47,12 +47,32 @@ export const VIEWS: readonly View[] = [
 	{ name: 'run', label: 'Run', component: RunView },
 ];
 
+/** Views of what happened during a run, which a heap profile of another tool does not have. */
+const OF_RUN: readonly ViewName[] = ['time', 'sizes', 'threads', 'run'];
+
+function isUnknown(view: ViewName): boolean {
+	return knownCosts.value !== undefined && OF_RUN.includes(view);
+}
+
+function Unknown() {
+	return (
+		<Empty title="Not known">
+			<p>
+				This is a heap profile of another tool. It has live memory by stack{knownCosts.value!.includes('calls') ? ', and totals' : ''}: no
+				times, sizes, lifetimes or threads. A recording of heapgauge has them:
+			</p>
+			<code>heapgauge record PROGRAM</code>
+		</Empty>
+	);
+}
+
 /** Whether the view has nothing to show of this recording; what a running process sets later is not known. */
 function isEmpty(view: ViewName): boolean {
 	const all = about.value;
 	if (!all || all.live_pid) return false;
+	if (isUnknown(view)) return true;
 	if (view === 'compare') return !all.compare && all.files.length < 2;
-	return view === 'tags' && all.files[Number(value('file') ?? 0)]?.tagged === false;
+	return view === 'tags' && file.value?.tagged === false;
 }
 
 function Tabs() {
@@ -126,7 +146,7 @@ function useTitle(view: View): void {
 
 export function App() {
 	const view = VIEWS.find((known) => known.name === state.value.view) ?? VIEWS[0]!;
-	const Shown = view.component;
+	const Shown = isUnknown(view.name) ? Unknown : view.component;
 	const known = useKnownPeak();
 	const main = useRef<HTMLElement>(null);
 	useTitle(view);

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { savingsOf } from '../src/model/advice';
 import { growthFigure, growthWords } from '../src/model/growth';
-import { classOf, classRange, courseGrid, heatOf, reallocGrid, sizeClasses } from '../src/model/distributions';
+import { classOf, classRange, courseGrid, lifeGrid, pairGrid, sizeClasses } from '../src/model/distributions';
 import { matrixOf } from '../src/model/handover';
 import { layersOf, stepped } from '../src/model/layers';
 import { eventsOf, findMoment, momentsOf, nearestMoment } from '../src/model/moments';
@@ -33,26 +33,13 @@ describe('classes', () => {
 		expect(Math.sqrt(sizeClasses(rows)[0]!.callsVariance)).toBe(5);
 	});
 	it('against each other keep the number of freed blocks', () => {
-		const sites = [
-			{
-				sizes: [
-					{ low_bytes: 16, high_bytes: 16, count: 3 },
-					{ low_bytes: 64, high_bytes: 64, count: 1 },
-				],
-				lifetimes: [
-					{ low_ms: 0, high_ms: 1, count: 8 },
-					{ low_ms: 4, high_ms: 8, count: 4 },
-				],
-			},
-			{ sizes: [{ low_bytes: 16, high_bytes: 16, count: 2 }], lifetimes: [] },
-		] as unknown as Site[];
-		const heat = heatOf(sites);
+		const heat = lifeGrid({ 16: { 0: 6, 4: 3 }, 64: { 0: 2, 4: 1 } });
 		expect(heat.total).toBe(12);
-		expect(heat.sizes).toEqual([5, 6, 7]);
-		expect(heat.times).toEqual([0, 1, 2, 3]);
+		expect(heat.columns).toEqual([5, 6, 7]);
+		expect(heat.rows).toEqual([0, 1, 2, 3]);
 		expect(heat.cells[0]).toEqual([6, 0, 2]);
 		expect(heat.cells[3]).toEqual([3, 0, 1]);
-		expect(heatOf([]).total).toBe(0);
+		expect(lifeGrid({}).total).toBe(0);
 	});
 });
 
@@ -219,10 +206,8 @@ describe('tags', () => {
 });
 
 describe('pictures of sizes', () => {
-	it('have every realloc where the means of its site are', () => {
-		const site = (calls: number, old: number, now: number) =>
-			({ realloc: { calls, old_bytes: calls * old, new_bytes: calls * now } }) as unknown as Site;
-		const grid = reallocGrid([site(10, 16, 64), site(5, 20, 100), site(1, 100, 16), { realloc: { calls: 0 } } as unknown as Site]);
+	it('have every realloc where its sizes are', () => {
+		const grid = pairGrid({ 16: { 64: 15 }, 64: { 16: 1 } });
 		expect(grid.total).toBe(16);
 		expect(grid.rows).toEqual([5, 6, 7]);
 		expect(grid.columns).toEqual([5, 6, 7]);
@@ -231,7 +216,7 @@ describe('pictures of sizes', () => {
 			[0, 0, 0],
 			[1, 0, 0],
 		]);
-		expect(reallocGrid([]).cells).toEqual([]);
+		expect(pairGrid({}).cells).toEqual([]);
 	});
 	it('add up what sites held over time by the size of their blocks', () => {
 		const history = {

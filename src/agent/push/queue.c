@@ -32,6 +32,7 @@
 #include "base/compiler.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/search.h"
 
 /* The longest name is that of an item. */
 #define NAME_BYTES (16 + 1 + QUEUE_KEY_MAX + 1 + 16 + 1 + 16 + sizeof ".pending")
@@ -511,16 +512,8 @@ static void mark_taken(struct queue *q, size_t max_bytes, size_t max_items, stru
 /* Finds an item; NULL if it is gone. */
 static struct item *find_item(struct queue *q, uint64_t sequence)
 {
-	size_t low = 0, high = q->items.all.count;
+	size_t low = FIRST_WHERE(i, q->items.all.count, q->items.all.at[i].sequence >= sequence);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (q->items.all.at[middle].sequence < sequence)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == q->items.all.count || q->items.all.at[low].sequence != sequence)
 		return NULL;
 	return &q->items.all.at[low];

@@ -138,14 +138,13 @@ static void weigh(struct folding *f, const struct selection *selection)
 	}
 	/* The id of a caller is always less than its callee's. */
 	for (size_t n = f->process->node_count; n-- > 1;)
-		f->worth[profile_node(f->process, (node_id){ (uint32_t)n }).parent.v] +=
-			f->worth[n];
+		f->worth[profile_parent(f->process, (node_id){ (uint32_t)n }).v] += f->worth[n];
 }
 
 static node_id fold_node(const struct folding *f, node_id node, double threshold)
 {
 	while (node.v && f->worth[node.v] < threshold) {
-		node_id parent = profile_node(f->process, node).parent;
+		node_id parent = profile_parent(f->process, node);
 
 		if (!parent.v)
 			break; /* the outermost frame names the thread's function */
@@ -314,9 +313,11 @@ int heap_profile_make(const struct profile *profile, const struct heap_profile_o
 	if (!locations || profile->process_count != 1) {
 		error_set(error, locations ? "not the profile of one process" : "out of memory");
 	} else if (selection_make(&selection, profile, locations, &query,
-				  (struct view_defaults){ .cost = options->first,
-							  .at = MOMENT_END,
-							  .kinds = KINDS_HEAP },
+				  (struct view_defaults){
+					  .cost = options->first,
+					  .at = MOMENT_END,
+					  .kinds = KINDS_HEAP,
+					  .no_errors = options->interval.only_usual_types },
 				  error) == 0) {
 		const struct export_input input = { .profile = profile,
 						    .locations = locations,

@@ -26,6 +26,7 @@
 #include "collect/kernel/container.h"
 #include "collect/kernel/procfs.h"
 #include "collect/kernel/smaps.h"
+#include "collect/kernel/stack_guards.h"
 #include "collect/profile/profile_copy.h"
 #include "model/build.h"
 #include "model/tags.h"
@@ -56,7 +57,7 @@ struct batch {
 	struct procfs_owner owner; /* if so, of whose processes it may read more */
 	/* Of each process, from before. */
 	struct {
-		int smaps; /* -1: none, or not needed */
+		int smaps, pagemap; /* -1: none, or not needed */
 		struct reading_memory memory;
 		struct cgroup_memory limit;
 		struct container_files files;
@@ -115,9 +116,10 @@ static void open_memory(struct batch *batch, const struct reading_request *reque
 	struct reading_memory *memory = &batch->opened[index].memory;
 
 	*memory = (struct reading_memory){ .resident_bytes = resident_bytes };
-	if (!reading_memory_reuse(&request->memory_before, resident_bytes, memory))
-		batch->opened[index].smaps =
-			open(procfs_path(pid, "smaps").text, O_RDONLY | O_CLOEXEC);
+	if (reading_memory_reuse(&request->memory_before, resident_bytes, memory))
+		return;
+	batch->opened[index].smaps = open(procfs_path(pid, "smaps").text, O_RDONLY | O_CLOEXEC);
+	batch->opened[index].pagemap = pagemap_open(pid);
 }
 
 static void open_all(struct batch *batch, const struct reading_task *tasks, size_t count)
@@ -128,7 +130,8 @@ static void open_all(struct batch *batch, const struct reading_task *tasks, size
 	for (size_t i = 0; i < count; i++) {
 		pid_t pid = tasks[i].request.recorded.pid;
 
-		batch->opened[i].smaps = batch->opened[i].files.fd = -1;
+		batch->opened[i].smaps = batch->opened[i].pagemap = -1;
+		batch->opened[i].files.fd = -1;
 		if (tasks[i].request.has_ended)
 			continue;
 		open_memory(batch, &tasks[i].request, i);
@@ -141,14 +144,15 @@ static void open_all(struct batch *batch, const struct reading_task *tasks, size
 /* ---- with or without: the kernel checks at opening ---- */
 
 /* Classes of resident memory. Not known for a process that has ended, or of another user if we have no privileges. */
-static void read_memory(int fd, struct reading_memory *ret)
+static void read_memory(int fd, int pagemap, struct reading_memory *ret)
 {
 	AUTO(buffer_release) struct buffer text = BUFFER_INIT;
 	AUTO(smaps_release) struct smaps smaps = { 0 };
 	struct memory_row row = { 0 };
 
 	if (fd < 0 || file_read_all(fd, SMAPS_MAX, "smaps", &text, NULL) < 0 || text.size == 0 ||
-	    !buffer_string(&text) || !smaps_parse((char *)text.data, &smaps))
+	    !buffer_string(&text) || !smaps_parse((char *)text.data, &smaps) ||
+	    !stack_guards_find(pagemap, &smaps))
 		return;
 	smaps_sum(&smaps, &row);
 	ret->known = true;
@@ -374,8 +378,9 @@ static void read_process(struct batch *batch, struct reading_task *task, size_t 
 	out->reading.cgroup_limit_bytes = batch->opened[index].limit.limit_bytes;
 	out->reading.cgroup_usage_bytes = batch->opened[index].limit.usage_bytes;
 	out->reading.memory = batch->opened[index].memory;
-	read_memory(batch->opened[index].smaps, &out->reading.memory);
+	read_memory(batch->opened[index].smaps, batch->opened[index].pagemap, &out->reading.memory);
 	cleanup_close(&batch->opened[index].smaps);
+	cleanup_close(&batch->opened[index].pagemap);
 	copied.fd = TAKE_FD(task->profile_fd);
 	copied.pid = request->recorded.pid;
 	status = request->has_ended ? profile_copy_take_held(&copied, parts_of(request), &error)

@@ -146,6 +146,8 @@ static const char *ratio_text(struct arena *arena, double before, double after, 
 
 const char *changed_owner_how(const struct changed_owner *o, struct arena *arena)
 {
+	if (o->calls[BEFORE_RUNS] <= 0 && o->calls[AFTER_RUNS] <= 0)
+		return "";
 	if (o->calls[BEFORE_RUNS] <= 0)
 		return "which is new";
 	if (o->calls[AFTER_RUNS] <= 0)
@@ -166,7 +168,7 @@ static void words_how(struct words *w, struct arena *arena, const struct changed
 	const char *how = changed_owner_how(o, arena);
 
 	w->failed |= !how;
-	if (how) {
+	if (how && how[0]) {
 		words_text(w, strncmp(how, "which", strlen("which")) == 0 ? ", " : ": ");
 		words_text(w, how);
 	}

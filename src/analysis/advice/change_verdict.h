@@ -29,8 +29,8 @@ int changed_owner_find(struct changed_owner *ret, struct result *result,
 /* Adds what its sites did, from a selection of the same query by calls or by total bytes. */
 void changed_owner_add(struct changed_owner *owner, const struct selection *selection);
 
-/* What it does differently: "called as often, asks for 2.0 times as much each time", or "which is new". The text is constant or in the
- * arena; NULL: out of memory. */
+/* What it does differently: "called as often, asks for 2.0 times as much each time", or "which is new"; "" if the calls are not known. The
+ * text is constant or in the arena; NULL: out of memory. */
 const char *changed_owner_how(const struct changed_owner *owner, struct arena *arena);
 
 /* "Peak +2.7 MiB, 98 % of it in ...". Texts are in the arena. */

@@ -22,6 +22,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "base/confidence.h"
+#include "model/image/reach.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/text/units.h"
@@ -31,6 +32,7 @@ const struct check_measure_row check_measures[CHECK_MEASURES + 1] = {
 	[CHECK_LEAKED] = { "leaked", "max-leaked", "not freed at exit", UNIT_BYTES },
 	[CHECK_LEAKED_BLOCKS] = { "leaked blocks", "max-leaked-blocks", "blocks not freed at exit",
 				  UNIT_COUNT },
+	[CHECK_UNREACHABLE] = { "unreachable", "max-unreachable", "unreachable", UNIT_BYTES },
 	[CHECK_CALLS] = { "calls", "max-calls", "calls", UNIT_COUNT },
 	[CHECK_TOTAL] = { "total", "max-total", "total", UNIT_BYTES },
 	[CHECK_TEMPORARY] = { "temporary", "max-temporary", "temporary", UNIT_COUNT },
@@ -45,6 +47,7 @@ static const struct {
 	[CHECK_PEAK] = { COST_LIVE, MOMENT_PEAK },
 	[CHECK_LEAKED] = { COST_LIVE, MOMENT_END },
 	[CHECK_LEAKED_BLOCKS] = { COST_BLOCKS, MOMENT_END },
+	[CHECK_UNREACHABLE] = { COST_LIVE, MOMENT_END },
 	[CHECK_CALLS] = { COST_CALLS, MOMENT_DEFAULT },
 	[CHECK_TOTAL] = { COST_TOTAL, MOMENT_DEFAULT },
 	[CHECK_TEMPORARY] = { COST_TEMPORARY, MOMENT_DEFAULT },
@@ -86,14 +89,15 @@ static struct query question(const struct judge *j, enum check_measure measure)
 	q.minus = (struct moment){ 0 };
 	q.filters.process = NULL;
 	/* Memory that libraries keep counts in all other measures. */
-	q.filters.builtin &= measure == CHECK_LEAKED || measure == CHECK_LEAKED_BLOCKS;
+	q.filters.builtin &= measure == CHECK_LEAKED || measure == CHECK_LEAKED_BLOCKS ||
+			     measure == CHECK_UNREACHABLE;
 	return q;
 }
 
 /* A measure and, for an estimate, its uncertainty. */
 struct measured {
 	int64_t value;
-	bool estimate;
+	bool is_unknown, estimate;
 	double error, factor; /* standard error, and its multiple for 95 % confidence */
 	double bias;	      /* upper bound for the mean bias (too high) */
 	double unrecorded;    /* what may exist without any sample */
@@ -119,11 +123,36 @@ static bool is_sampled(const struct profile_process *p)
 	return p->interval != 0 || strcmp(p->mode, "sampled") == 0;
 }
 
+/* A heap profile of another tool that may have been sampled. */
+static bool is_sampling_unknown(const struct profile_process *p)
+{
+	return strcmp(p->mode, "unknown") == 0;
+}
+
 static bool knows(const struct profile *profile, enum check_measure which)
 {
 	if (which == CHECK_GROWTH)
 		return !profile_is_imported(profile);
 	return imported_knows(profile, questions[which].cost, questions[which].at);
+}
+
+/* What one stack adds to a measure. */
+static int64_t part_of(const struct selection *s, enum check_measure which, const struct entry *e)
+{
+	if (which != CHECK_UNREACHABLE)
+		return selection_cost(s, &e->m);
+	struct profile_reach reach = profile_site_reach(e->process, e->site->id);
+
+	return (int64_t)MIN(reach_unreachable_bytes(&reach), (uint64_t)INT64_MAX);
+}
+
+static int64_t unreachable_of(const struct selection *s)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		sum = saturating_add_signed(sum, part_of(s, CHECK_UNREACHABLE, &s->entries[i]));
+	return sum;
 }
 
 /* Computes the measure for one process. */
@@ -136,16 +165,25 @@ static int measure(const struct judge *j, const struct profile *profile,
 
 	if (!knows(profile, which)) {
 		*ret_why = "a heap profile of another tool does not have it";
+		ret->is_unknown = true;
+		return 0;
+	}
+	if (which == CHECK_UNREACHABLE && !profile_has_reach(p)) {
+		*ret_why = "the process has no image: heapgauge image PID, or record --image";
+		ret->is_unknown = true;
 		return 0;
 	}
 	if (which == CHECK_GROWTH)
 		return growth_of(p, ret, ret_why, j->error);
+	if (is_sampling_unknown(p))
+		*ret_why = "the file does not say whether it was sampled";
 	struct query q = question(j, which);
 
 	if (selection_make(&s, &one, j->locations, &q, (struct view_defaults){ 0 }, j->error) < 0)
 		return -1;
 	*ret = (struct measured){
-		.value = selection_cost(&s, &s.sum),
+		.value = which == CHECK_UNREACHABLE ? unreachable_of(&s)
+						    : selection_cost(&s, &s.sum),
 		.estimate = is_sampled(p),
 		.error = sqrt(fabs(cost_variance(s.cost, &s.sum, s.duration_ns))),
 		.factor = confidence_factor((uint64_t)s.sum.variance.samples),
@@ -168,11 +206,16 @@ static int measure(const struct judge *j, const struct profile *profile,
 	return 0;
 }
 
+struct by_part {
+	const struct selection *selection;
+	enum check_measure measure;
+};
+
 static int by_cost(const void *left, const void *right, void *context)
 {
-	const struct selection *s = context;
-	int64_t a = selection_cost(s, &((const struct entry *)left)->m);
-	int64_t b = selection_cost(s, &((const struct entry *)right)->m);
+	const struct by_part *by = context;
+	int64_t a = part_of(by->selection, by->measure, left);
+	int64_t b = part_of(by->selection, by->measure, right);
 
 	return a < b ? 1 : a > b ? -1 : 0;
 }
@@ -199,12 +242,13 @@ static int blame(const struct judge *j, const struct profile_process *p,
 	if (selection_make(&s, &now, j->locations, &q, (struct view_defaults){ 0 }, j->error) < 0)
 		return -1;
 	if (s.count)
-		qsort_r(s.entries, s.count, sizeof *s.entries, by_cost, &s);
+		qsort_r(s.entries, s.count, sizeof *s.entries, by_cost,
+			&(struct by_part){ &s, row->measure });
 	int status = 0;
 
 	for (size_t i = 0; i < s.count && row->responsible_count < CHECK_RESPONSIBLE; i++) {
 		const struct entry *e = &s.entries[i];
-		int64_t value = selection_cost(&s, &e->m);
+		int64_t value = part_of(&s, row->measure, e);
 
 		if (value <= 0)
 			break;
@@ -226,19 +270,35 @@ static int blame(const struct judge *j, const struct profile_process *p,
 	return status;
 }
 
+static bool has_note(struct profile_notes notes, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < notes.count; i++)
+		for (size_t k = 0; k < count; k++)
+			if (strcmp(notes.at[i].name, names[k]) == 0)
+				return true;
+	return false;
+}
+
 /* Whether calls or frees were missed; notes about stacks, details or the clock do not affect a budget. */
 static bool lost_calls(const struct profile_process *p)
 {
 	static const char *const losses[] = {
 		"reentrant_calls",  "abandoned_hooks", "early_calls",	     "repaired_blocks",
-		"untracked_blocks", "lock_timeouts",   "unregistered_calls",
+		"untracked_blocks", "lock_timeouts",   "unregistered_calls", "lost_samples",
 	};
 
-	for (size_t i = 0; i < p->health.count; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(losses); k++)
-			if (strcmp(p->health.at[i].name, losses[k]) == 0)
-				return true;
-	return false;
+	return has_note(p->health, losses, ARRAY_SIZE(losses));
+}
+
+/* Whether a part of the file, or of the core file, is missing, and with it numbers, which are low or 0 then. */
+static bool is_damaged(const struct profile *profile, const struct profile_process *p)
+{
+	static const char *const of_file[] = { "cut_bytes", "bad_chunks", "unfinished",
+					       "damaged_rows" };
+	static const char *const of_process[] = { "damaged_tables" };
+
+	return has_note(profile->warnings, of_file, ARRAY_SIZE(of_file)) ||
+	       has_note(p->health, of_process, ARRAY_SIZE(of_process));
 }
 
 static int push(struct judge *j, const struct check_row *row)
@@ -272,6 +332,7 @@ static int judge_row(struct judge *j, const struct profile_process *p,
 
 	if (measure(j, j->profile, p, row->measure, &m, &row->why) < 0)
 		return -1;
+	row->is_unknown = m.is_unknown;
 	row->value = m.value;
 	set_interval(row, &m);
 	if ((row->estimate ? row->low : row->value) > row->limit) {
@@ -281,6 +342,10 @@ static int judge_row(struct judge *j, const struct profile_process *p,
 			return -1;
 	} else if (row->why) {
 		row->verdict = CHECK_UNKNOWN;
+	} else if (is_damaged(j->profile, p)) {
+		row->verdict = CHECK_UNKNOWN;
+		row->why = "the file is damaged or was cut off: heapgauge report says what is "
+			   "missing";
 	} else if (row->estimate && row->high > row->limit) {
 		row->verdict = CHECK_UNKNOWN;
 		row->why = "samples are too few to tell: record with a smaller --interval, or "
@@ -374,10 +439,16 @@ static int judge_budget(struct judge *j, const struct budget *budget)
 	return push(j, &row);
 }
 
-/* Skips processes without a counterpart. */
+/* Skips processes without a counterpart; but if none has one, nothing would have been checked. */
 static int judge_all_baselines(struct judge *j)
 {
 	static const enum check_measure compared[] = { CHECK_PEAK, CHECK_LEAKED, CHECK_CALLS };
+	struct check_row unmatched = {
+		.verdict = CHECK_UNKNOWN,
+		.why = "no process of that name is in the baseline: heapgauge diff compares "
+		       "programs of different names",
+	};
+	size_t matched = 0;
 
 	for (size_t i = 0; i < j->profile->process_count; i++) {
 		const struct profile_process *p = &j->profile->processes[i];
@@ -386,13 +457,16 @@ static int judge_all_baselines(struct judge *j)
 		if (!old && j->chosen[i])
 			old = same_in_order(j, i, false);
 
+		matched += old != NULL;
+		if (j->chosen[i] && !unmatched.program)
+			unmatched.program = program_of(p);
 		for (size_t k = 0; old && k < ARRAY_SIZE(compared); k++)
 			if (knows(j->profile, compared[k]) &&
 			    knows(j->options->baseline, compared[k]) &&
 			    judge_baseline(j, p, old, compared[k]) < 0)
 				return -1;
 	}
-	return 0;
+	return matched || !unmatched.program ? 0 : push(j, &unmatched);
 }
 
 /* A filter that matches no stack in any process would satisfy every budget. */

@@ -19,6 +19,7 @@ enum check_measure {
 	CHECK_PEAK,
 	CHECK_LEAKED,
 	CHECK_LEAKED_BLOCKS,
+	CHECK_UNREACHABLE, /* needs an image */
 	CHECK_CALLS,
 	CHECK_TOTAL,
 	CHECK_TEMPORARY,
@@ -57,6 +58,7 @@ struct check_row {
 	uint32_t pid;
 	enum check_measure measure;
 	enum check_verdict verdict;
+	bool is_unknown; /* the recording does not have the value, which is 0 then */
 	int64_t value, limit;
 	/* For an estimate: its standard error and its 95 % confidence interval. A limit inside the interval is neither
 	 * kept nor exceeded. If the baseline is an estimate too, they are of the difference. */
@@ -83,7 +85,8 @@ struct check {
 	size_t broken, unknown;
 };
 
-/* -1 with the error set. A budget that matches no process gets a row of its own, with the verdict UNKNOWN. */
+/* -1 with the error set. A budget that matches no process, or a baseline none of whose processes is here, gets a row of its own, with the
+ * verdict UNKNOWN. */
 int check_run(struct check *check, const struct profile *profile, struct locations *locations,
 	      const struct check_options *options, struct error *error);
 void check_release(struct check *check);

@@ -88,6 +88,8 @@ void coverage_describe(struct sentences *s, const struct profile_process *p,
 	if (!c->known) {
 		words_text(&w, p->memory.known
 				       ? "unknown: the recording does not say whose its memory was"
+			       : p->end == PROFILE_RUNNING
+				       ? "unknown: the memory of the process was not read"
 				       : "unknown: the process ended before its memory was read");
 	} else if (missing(c) == 0) {
 		words_text(&w, "all anonymous memory is explained by what was recorded");

@@ -89,6 +89,7 @@ static struct tally tally_of(const struct advised *of, const struct profile_site
 		.confidence_per_mille = growing ? trend.confidence_per_mille : 0,
 		.held_bytes = (uint64_t)held.bytes,
 		.held_blocks = (uint64_t)held.blocks,
+		.pages = profile_site_pages(of->process, site->id),
 		.sums = *n,
 	};
 }
@@ -113,6 +114,10 @@ static void add_tally(struct tally *sum, const struct tally *t)
 		sum->confidence_per_mille = t->confidence_per_mille;
 	add(&sum->held_bytes, t->held_bytes);
 	add(&sum->held_blocks, t->held_blocks);
+	add(&sum->pages.blocks, t->pages.blocks);
+	add(&sum->pages.live_bytes, t->pages.live_bytes);
+	add(&sum->pages.sole_bytes, t->pages.sole_bytes);
+	add(&sum->pages.arena_bytes, t->pages.arena_bytes);
 	estimates_add(&sum->sums, &t->sums);
 }
 
@@ -321,7 +326,7 @@ static bool read_memory_sheets(struct advised *of, struct arena *arena)
 	const struct profile_memory last = last_sheet(p), *m = &last;
 	uint64_t usable = saturating_add(m->live_bytes, m->fragmentation_bytes);
 
-	if (!m->known || profile_snapshot_count(p) == 0)
+	if (!m->has_parts || profile_snapshot_count(p) == 0)
 		return true;
 	of->held = profile_live_at(p, nearest_snapshot(p, m), arena);
 	if (!of->held)

@@ -14,6 +14,7 @@
 #include "analysis/advice/trend.h"
 #include "model/ages.h"
 #include "model/history.h"
+#include "model/memory/pages.h"
 
 /* The data that rules have about a process. */
 struct advised {
@@ -48,6 +49,7 @@ struct tally {
 	unsigned confidence_per_mille;	  /* the minimum over the growing sites */
 	uint64_t held_bytes, held_blocks; /* see advised_held */
 	uint64_t most_without;		  /* maximum live bytes besides them at the snapshots */
+	struct site_pages pages;	  /* blocks, live, sole and arena bytes */
 	const struct tally_site *members;
 };
 struct tally_site {

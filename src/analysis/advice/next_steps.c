@@ -6,8 +6,11 @@
  */
 #include "analysis/advice/next_steps.h"
 
+#include "base/checked.h"
 #include "base/compiler.h"
 #include "model/history.h"
+#include "model/image/reach.h"
+#include "model/memory/pages.h"
 
 enum { STEPS = 3, MIB = 1 << 20 };
 
@@ -49,8 +52,18 @@ static void describe_growth(struct words *w, const struct facts *f)
 	words_growth(w, &f->growth);
 }
 
+static bool has_unreachable(const struct facts *f)
+{
+	struct profile_reach reach = profile_process_reach(f->p);
+
+	return reach_unreachable_blocks(&reach) > 0;
+}
+
+/* An image is made for what it says of references. */
 static unsigned weigh_leaks(const struct facts *f)
 {
+	if (profile_has_reach(f->p) && f->p->live_bytes)
+		return has_unreachable(f) ? 85 : 70;
 	unsigned share = percent(f->p->live_bytes, f->p->peak_bytes);
 
 	if (f->p->end == PROFILE_BECAME || f->p->live_bytes == 0)
@@ -62,7 +75,10 @@ static void describe_leaks(struct words *w, const struct facts *f)
 {
 	bool alive = f->p->end == PROFILE_RUNNING;
 
-	words_text(w, alive ? "what is live" : "what was not freed");
+	if (profile_has_reach(f->p))
+		words_text(w, has_unreachable(f) ? "what is unreachable" : "what holds the blocks");
+	else
+		words_text(w, alive ? "what is live" : "what was not freed");
 }
 
 static unsigned weigh_peak(const struct facts *f)
@@ -107,6 +123,19 @@ static void describe_memory(struct words *w, const struct facts *f)
 	text_format(w, "why the RSS is {}", value_bytes(f->p->memory.rss_bytes));
 }
 
+/* Much of it is on pages that were read, but in no block. */
+static unsigned weigh_pins(const struct facts *f)
+{
+	struct profile_pages pages;
+
+	if (!profile_pages(f->p, &pages) || pages.rss_bytes < 16 * MIB)
+		return 0;
+	unsigned share =
+		percent(saturating_add(pages.free_bytes, pages.waste_bytes), pages.rss_bytes);
+
+	return share >= 25 ? 50 + share / 3 : 0;
+}
+
 static unsigned weigh_processes(const struct facts *f)
 {
 	return f->profile->process_count > 2 ? 50 : 0;
@@ -146,6 +175,7 @@ static const struct {
 	{ "--view leaks", weigh_leaks, describe_leaks },
 	{ "--view temporary", weigh_temporary, describe_temporary },
 	{ "--view memory", weigh_memory, describe_memory },
+	{ "--view pins", weigh_pins, NULL, "who keeps free pages" },
 	{ "--view processes", weigh_processes, describe_processes },
 	{ "--view health", weigh_health, NULL, "what was lost" },
 	{ "--view timeline", weigh_timeline, NULL, "over time" },

@@ -341,13 +341,36 @@ static void untouched_describe(struct words *w, const struct advised *of, const 
 		    some_bytes(t, t->held_bytes));
 }
 
-/* Pages held by the few blocks that remain in them. */
+/* Pages held by the few blocks that remain in them: counted if the pages were read, else concluded from the memory sheets. */
+
+static bool knows_pages(const struct advised *of, uint64_t *ret_rss_bytes)
+{
+	struct profile_pages pages;
+	bool known = profile_pages(of->process, &pages);
+
+	*ret_rss_bytes = pages.rss_bytes;
+	return known;
+}
+
+/* A page of a forked child may also have blocks that it inherited. */
+static bool misses_blocks(const struct advised *of)
+{
+	struct profile_pages pages;
+
+	return profile_pages(of->process, &pages) && (pages.has_inherited || pages.has_unrecorded);
+}
 
 static bool fragmented_may(const struct advised *of, const struct profile_site *site)
 {
 	const struct site_numbers *n = &site->numbers;
 	struct site_live held = advised_held(of, site);
+	uint64_t rss;
 
+	if (misses_blocks(of))
+		return false;
+	if (knows_pages(of, &rss))
+		return counts(profile_site_pages(of->process, site->id).arena_bytes, rss, 40,
+			      LEAST_UNUSED / 4);
 	return of->unused_bytes >= LEAST_UNUSED && !site_blocks_are_large(n) && held.blocks &&
 	       saturating_sub(n->peak_bytes, (uint64_t)held.bytes) >= of->unused_bytes / 16;
 }
@@ -355,8 +378,12 @@ static bool fragmented_may(const struct advised *of, const struct profile_site *
 static bool fragmented_applies(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	uint64_t gone = saturating_sub(t->sums.peak_bytes, t->held_bytes);
-	uint64_t saved = MIN(of->unused_bytes, gone);
+	uint64_t saved = MIN(of->unused_bytes, gone), rss;
 
+	if (knows_pages(of, &rss)) {
+		ret->resident_bytes = t->pages.arena_bytes;
+		return counts(ret->resident_bytes, rss, 10, LEAST_UNUSED);
+	}
 	if (gone < of->unused_bytes / 2 ||
 	    !counts(saved, of->process->memory.rss_bytes, 4, LEAST_UNUSED))
 		return false;
@@ -366,7 +393,18 @@ static bool fragmented_applies(const struct advised *of, const struct tally *t, 
 
 static void fragmented_describe(struct words *w, const struct advised *of, const struct tally *t)
 {
-	(void)of;
+	const struct site_pages *pages = &t->pages;
+	uint64_t rss;
+
+	if (knows_pages(of, &rss)) {
+		text_format(
+			w,
+			"{} blocks with {} alone keep {} of resident pages; together they would need {}",
+			value_count(pages->blocks), value_bytes(pages->live_bytes),
+			value_bytes(pages->sole_bytes),
+			value_bytes(saturating_sub(pages->sole_bytes, pages->arena_bytes)));
+		return;
+	}
 	text_format(
 		w,
 		"{} blocks with {} were left of {} at the peak, and kept the pages of the others from being returned",
@@ -447,13 +485,13 @@ const struct rule_row rule_rows[] = {
 			.holds = leak_applies,
 			.say = leak_describe },
 	{ .name = "untouched",
-	  .title = "requested and never used",
+	  .title = "memory requested and never used",
 	  .todo = "request less, or only when it is needed",
 	  .may = untouched_may,
 	  .holds = untouched_applies,
 	  .say = untouched_describe },
 	{ .name = "fragmented",
-	  .title = "resident, but no block uses it",
+	  .title = "mostly free pages",
 	  .todo = "keep long-lived blocks apart from short-lived ones, in their own arena; "
 		  "malloc_trim() returns whole pages",
 	  .may = fragmented_may,
@@ -467,7 +505,7 @@ const struct rule_row rule_rows[] = {
 	  .looks_back = true,
 	  .say = burst_describe },
 	{ .name = "reserve",
-	  .title = "grown step by step",
+	  .title = "blocks grown step by step",
 	  .todo = "request the final size first: reserve()",
 	  .may = reserve_may,
 	  .holds = reserve_applies,
@@ -493,7 +531,7 @@ const struct rule_row rule_rows[] = {
 	  .is_of_storage = true,
 	  .say = rounding_describe },
 	{ .name = "elsewhere",
-	  .title = "freed in another thread",
+	  .title = "blocks freed in another thread",
 	  .todo = "free where it was allocated, or hand over in batches",
 	  .may = elsewhere_may,
 	  .holds = elsewhere_applies,

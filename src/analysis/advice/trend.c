@@ -18,6 +18,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "util/search.h"
 #include "util/vector.h"
 
 enum { PAIRS = TREND_PARTS * (TREND_PARTS - 1) / 2, BAND = 1 << 18 };
@@ -215,16 +216,8 @@ static struct site_series series_from(const struct trends *t, const struct profi
 /* The number of snapshots from that time on. */
 static size_t moments_from(const struct trends *t, uint64_t from_ns)
 {
-	size_t low = 0, high = t->snapshots;
+	size_t low = FIRST_WHERE(i, t->snapshots, profile_snapshot(t->process, i).at_ns >= from_ns);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (profile_snapshot(t->process, middle).at_ns < from_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return t->snapshots - low;
 }
 
@@ -274,16 +267,8 @@ struct trend trend_of_site(const struct trends *t, const struct profile_site *si
 
 static const struct profile_site *site_of(const struct profile_process *p, site_id site)
 {
-	size_t low = 0, high = p->site_count;
+	size_t low = FIRST_WHERE(i, p->site_count, p->sites[i].id.v >= site.v);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (p->sites[middle].id.v < site.v)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < p->site_count && p->sites[low].id.v == site.v ? &p->sites[low] : NULL;
 }
 

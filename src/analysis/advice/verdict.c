@@ -13,6 +13,7 @@
 #include "model/frames/names.h"
 #include "model/frames/own_code.h"
 #include "model/history.h"
+#include "model/image/reach.h"
 #include "model/tags.h"
 #include "model/unrecorded.h"
 #include "util/cleanup.h"
@@ -378,6 +379,20 @@ static void words_outlook(struct words *w, const struct verdict *v)
 			words_text(w, outlooks[i][1]);
 }
 
+/* Only an image tells; without one nothing is said. */
+static void words_unreachable(struct words *w, const struct profile_process *p)
+{
+	struct profile_reach reach = profile_process_reach(p);
+
+	if (reach_unreachable_blocks(&reach)) {
+		text_format(w, " {} of it is unreachable, in ",
+			    value_bytes(reach_unreachable_bytes(&reach)));
+		words_count(w, reach_unreachable_blocks(&reach), " block.", " blocks.");
+	} else if (profile_has_reach(p)) {
+		words_text(w, " None of it is unreachable.");
+	}
+}
+
 static void words_left(struct words *w, struct verdict *v)
 {
 	const struct profile_process *p = v->process;
@@ -394,6 +409,7 @@ static void words_left(struct words *w, struct verdict *v)
 		words_owner(w, " from ", &v->left, p->live_bytes);
 	}
 	words_outlook(w, v);
+	words_unreachable(w, p);
 }
 
 static void words_peak(struct words *w, const struct verdict *v)
@@ -500,6 +516,8 @@ static struct result_value owner_bytes(const struct owner_shares *shares)
 /* The same for machines. */
 static bool add_fields(struct result *result, const struct verdict *v)
 {
+	struct profile_reach reach = profile_process_reach(v->process);
+	bool known = profile_has_reach(v->process);
 	const struct result_field fields[] = {
 		{ "kind", value_text(v->kind) },
 		{ "pid", value_id(v->process->pid) },
@@ -512,6 +530,10 @@ static bool add_fields(struct result *result, const struct verdict *v)
 		  grows(v) && v->growing[0] ? value_text(v->growing) : value_unknown() },
 		{ "growing_bytes_per_second",
 		  grows(v) ? value_bytes((uint64_t)v->growth.per_second) : value_unknown() },
+		{ "unreachable_bytes",
+		  known ? value_bytes(reach_unreachable_bytes(&reach)) : value_unknown() },
+		{ "unreachable_blocks",
+		  known ? value_count(reach_unreachable_blocks(&reach)) : value_unknown() },
 	};
 	const struct result_field *kept = arena_copy(&result->arena, fields, sizeof fields);
 

@@ -26,7 +26,7 @@ static int look_inwards(uint8_t *marks, const struct stack_tree *s, struct locat
 	bool some = false;
 
 	for (uint32_t at = (uint32_t)s->process->node_count; at-- > 1;) {
-		uint32_t parent = profile_node(s->process, (node_id){ at }).parent.v;
+		uint32_t parent = profile_parent(s->process, (node_id){ at }).v;
 
 		if (!s->own[at].weight && !(marks[at] & HAS_WEIGHT))
 			continue;
@@ -54,7 +54,7 @@ int own_stacks_find(struct own_stacks *own, const struct stack_tree *s, struct l
 		return found;
 	}
 	for (uint32_t at = 1; at < s->process->node_count; at++)
-		if (own->marks[profile_node(s->process, (node_id){ at }).parent.v] &
+		if (own->marks[profile_parent(s->process, (node_id){ at }).v] &
 		    (OWN_HERE | OWN_OUTSIDE))
 			own->marks[at] |= OWN_OUTSIDE;
 	return 0;

@@ -293,7 +293,8 @@ const char *moment_text(const struct profile *profile, struct moment asked,
 	case MOMENT_DEFAULT:
 		break;
 	}
-	return "at the end";
+	return one && profile->processes[0].end == PROFILE_RUNNING ? "when it was read"
+								   : "at the end";
 }
 
 /* ---- the window of a selection ---- */

@@ -155,7 +155,7 @@ static bool step_out(struct grower *g, const struct cursor *c, struct own *self)
 	if (outer.location < chain.count)
 		return push_next(g, outer, chain);
 	outer.location = 0;
-	outer.at = profile_node(s->process, (node_id){ c->at }).parent.v;
+	outer.at = profile_parent(s->process, (node_id){ c->at }).v;
 	if (outer.at)
 		return push_next(g, outer, chain_at(g, &outer));
 	add_own(self, &s->own[c->origin]);
@@ -182,7 +182,8 @@ static bool step_from_root(struct grower *g, struct own *self)
 		for (uint32_t at = 1; at < s->process->node_count; at++) {
 			const struct cursor leaf = { i, at, at, 0 };
 
-			if (s->own[at].weight && !push_next(g, leaf, chain_at(g, &leaf)))
+			if (!stack_amount_is_zero(&s->own[at]) &&
+			    !push_next(g, leaf, chain_at(g, &leaf)))
 				return false;
 		}
 	}
@@ -210,19 +211,26 @@ static bool sort_step(struct grower *g, uint32_t parent, uint32_t key, const str
 	while (g->bud_of_key.count <= key)
 		if (!vector_push(&g->bud_of_key, 0))
 			return false;
+	const struct stack_amount *amount = amount_at(g, &step->cursor);
 	uint32_t known = g->bud_of_key.at[key];
 
 	if (known) {
 		struct bud *bud = &g->buds.at[known - 1];
 
-		bud->many_lines |= bud->location->line != step->location->line;
-		stack_amount_add(&bud->amount, amount_at(g, &step->cursor));
+		/* The line is that of what has weight, if anything has. */
+		if (bud->amount.weight == 0 && amount->weight) {
+			bud->location = step->location;
+			bud->many_lines = false;
+		} else if (bud->amount.weight == 0 || amount->weight) {
+			bud->many_lines |= bud->location->line != step->location->line;
+		}
+		stack_amount_add(&bud->amount, amount);
 		return vector_push(&bud->more, step->cursor);
 	}
 	uint32_t number = new_bud(g, (struct bud){ .location = step->location,
 						   .key = key,
 						   .parent = parent,
-						   .amount = *amount_at(g, &step->cursor),
+						   .amount = *amount,
 						   .one = step->cursor });
 
 	if (number == UINT32_MAX)
@@ -311,13 +319,16 @@ static struct waiting pop_waiting(struct grower *g)
 
 /* ---- opening a node ---- */
 
+/* What has no weight is in the amounts of its callers, and is not worth a word. */
 static bool fold(struct grower *g, uint32_t number)
 {
 	struct bud *bud = &g->buds.at[number];
 	struct pruned_node *parent = &g->nodes.at[bud->parent];
 
-	stack_amount_add(&parent->folded, &bud->amount);
-	parent->folded_count++;
+	if (bud->amount.weight) {
+		stack_amount_add(&parent->folded, &bud->amount);
+		parent->folded_count++;
+	}
 	vector_release(&bud->more);
 	return vector_push(&g->free_buds, number);
 }

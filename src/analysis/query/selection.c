@@ -132,7 +132,7 @@ static const struct stack_answer *stack_answer(struct maker *m, node_id node)
 	node_id at = node;
 
 	m->path.count = 0;
-	for (; !answers[at.v].known; at = profile_node(m->process, at).parent)
+	for (; !answers[at.v].known; at = profile_parent(m->process, at))
 		if (!vector_push(&m->path, at))
 			return NULL;
 	for (size_t i = m->path.count; i > 0; i--) {
@@ -254,7 +254,7 @@ static bool is_estimate(const struct site_numbers *n)
 }
 
 static void add_numbers(struct measures *m, const struct site_numbers *n,
-			const struct site_numbers *counted)
+			const struct site_numbers *counted, bool no_errors)
 {
 	struct measures part = {
 		.total_bytes = (int64_t)counted->bytes,
@@ -266,9 +266,11 @@ static void add_numbers(struct measures *m, const struct site_numbers *n,
 		.lifetime_ms = (int64_t)n->lifetime_ms_sum,
 		.copied_bytes = (int64_t)n->reallocs.moved_bytes,
 		.realloc_calls = (int64_t)n->reallocs.calls,
+		.allocator_ns = (int64_t)n->allocator_ns,
+		.variance.allocator_ns = (float)n->allocator_ns_variance,
 	};
 
-	if (is_estimate(n))
+	if (!no_errors && is_estimate(n))
 		set_variances(&part, n, counted);
 	measures_add(m, &part);
 }
@@ -312,10 +314,12 @@ struct measures selection_measures(const struct selection *s, const struct profi
 				   site_id site, const struct site_numbers *n)
 {
 	size_t index = (size_t)(p - s->profile->processes);
-	struct site_numbers counted = selection_counted(s, p, site, n);
+	struct site_numbers counted;
 	struct measures sum = { 0 };
 
-	add_numbers(&sum, n, &counted);
+	if (s->window)
+		counted = selection_counted(s, p, site, n);
+	add_numbers(&sum, n, s->window ? &counted : n, s->no_errors);
 	add_live(&sum, moment_live(&s->at[index], site, n), moment_variance(&s->at[index], site, n),
 		 1);
 	if (s->minus)
@@ -360,8 +364,8 @@ static void take_site(struct maker *m, const struct profile_process *p,
 	measures_add(&s->whole, &all);
 	if (!wanted || !size_fits(&m->query->filters, &site->numbers))
 		return;
-	if (s->slots && e.m.calls == 0)
-		return; /* these threads allocated nothing here */
+	if (s->slots && e.m.calls == 0 && (s->cost != COST_TIME || e.m.allocator_ns == 0))
+		return; /* these threads allocated nothing here, or freed nothing that was timed */
 	if (s->window && !e.m.calls && !e.m.frees && !e.m.live_bytes && !e.m.live_blocks)
 		return; /* nothing happened here meanwhile */
 	switch (judge_stack(m, &e)) {
@@ -401,12 +405,27 @@ static bool take_all(struct maker *m)
 	return !m->failed;
 }
 
+int selection_check_timed(const struct profile *profile, enum cost_id cost, struct error *error)
+{
+	if (cost != COST_TIME || profile_is_timed(profile))
+		return 0;
+	if (strstr(profile->options, "--time-calls"))
+		return error_set(
+			error,
+			"no call of the allocator was timed, although --time-calls was given: "
+			"--time-calls=1 times all, and the view health says if timing stopped");
+	return error_set(error, "no calls of the allocator were timed: record with --time-calls");
+}
+
 static int check(const struct query *query, const struct selection *s, struct error *error)
 {
 	const struct cost_row *row = &cost_rows[s->cost];
 	const struct filters *f = &query->filters;
 	bool kept = query->at.kind >= MOMENT_TIME || query->minus.kind >= MOMENT_TIME;
 
+	if (selection_check_timed(s->profile, s->cost, error) < 0 ||
+	    (query->second_word && selection_check_timed(s->profile, query->second, error) < 0))
+		return -1;
 	if (row->time == COST_OF_RUN && (query->at.kind || query->minus.kind))
 		return error_set(
 			error,
@@ -514,6 +533,8 @@ int selection_make(struct selection *selection, const struct profile *profile,
 	int status = -1;
 
 	*selection = (struct selection){ .profile = profile,
+					 .no_errors = defaults.no_errors,
+					 .locations = locations,
 					 .cost = query->has_cost ? query->cost : defaults.cost,
 					 .also = { query->second_word ? query->second : COST_BLOCKS,
 						   COST_CALLS },

@@ -24,7 +24,8 @@ struct entry {
 struct selection {
 	struct arena arena;
 	const struct profile *profile;
-	struct entry *entries; /* ordered by process and site */
+	struct locations *locations; /* of its frames */
+	struct entry *entries;	     /* ordered by process and site */
 	size_t count;
 	struct measures sum; /* sum over the entries */
 	struct measures sum_of[PROFILE_KINDS];
@@ -36,6 +37,7 @@ struct selection {
 
 	enum cost_id cost;
 	enum cost_id also[2]; /* further costs that trees sum up: see stack_tree.h */
+	bool no_errors;	      /* variances are not computed */
 	bool change;	      /* difference of two moments: live numbers are signed */
 	bool window; /* calls, frees, bytes, temporary and waste are those between the moments */
 	const char *window_note; /* why they are not, although they should be; NULL: none */
@@ -67,6 +69,7 @@ struct view_defaults {
 	enum moment_kind at;
 	enum query_kinds kinds;
 	bool lifetimes; /* the view shows lifetimes */
+	bool no_errors; /* nothing shows standard errors: variances may stay 0 */
 };
 
 /* Whether `kinds` includes the kind. */
@@ -83,6 +86,9 @@ int selection_choose_known(struct selection *selection, const struct query *quer
 /* For selection_make: resolves the moments and chooses the window. */
 int selection_resolve(struct selection *selection, const struct query *query, struct moment at,
 		      struct error *error);
+
+/* Fails if the cost is the time in the allocator, and no calls were timed. */
+int selection_check_timed(const struct profile *profile, enum cost_id cost, struct error *error);
 
 /* -1 with the error set if the query is invalid, or out of memory. */
 int selection_make(struct selection *selection, const struct profile *profile,

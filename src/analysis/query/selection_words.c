@@ -3,6 +3,8 @@
  * The text that views of a selection share: the fields of the head, the first line and the notes.
  * It is in one file so that all views say the same things in the same order.
  */
+#include <string.h>
+
 #include "analysis/result/build.h"
 #include "analysis/result/imported.h"
 #include "analysis/query/selection.h"
@@ -115,13 +117,27 @@ static void describe_sum(struct words *w, const struct selection *s, const struc
 			    selection_value_of(s, COST_BLOCKS, sum));
 }
 
+/* The mode of the selected processes. */
+static const char *mode_of(const struct selection *s)
+{
+	const struct profile *profile = s->profile;
+	const char *mode = NULL;
+
+	for (size_t i = 0; i < profile->process_count; i++) {
+		if (!s->processes[i])
+			continue;
+		if (mode && strcmp(mode, profile->processes[i].mode) != 0)
+			return "mixed";
+		mode = profile->processes[i].mode;
+	}
+	return mode ? mode : "empty";
+}
+
 /* "run.hg  ./server  exact  peak 214.0 MiB at the peak, 9.1 s" */
 static void describe_what(struct words *w, struct result *result, const struct profile *profile,
 			  const struct query *query, const struct selection *s)
 {
-	const char *mode = s->against		    ? "compared"
-			   : profile->process_count ? profile->processes[0].mode
-						    : "empty";
+	const char *mode = s->against ? "compared" : mode_of(s);
 	const struct measures *mapped = &s->sum_of[PROFILE_MMAP];
 	const struct measures *heap = &s->sum_of[selection_kind(s)];
 

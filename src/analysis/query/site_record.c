@@ -11,9 +11,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/result/path_value.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/entries.h"
+#include "model/image/reach.h"
+#include "model/memory/pages.h"
 #include "model/tags.h"
 
 #define NUMBER(field, rule) FROM_U64, offsetof(struct site_numbers, field), VARIANCE_##rule
@@ -248,10 +251,81 @@ static void fill_numbers(const struct site_source *s, const struct entry *e,
 	row[SITE_TEMPORARY_SHARE] = value_percent(n->temporary_calls, n->calls);
 	row[SITE_MOVED_SHARE] = value_percent(r->moved_calls, r->calls);
 	row[SITE_FIRST_SEEN_NS] = value_ns(e->site->born_ns);
+	if (!e->process->timed_of)
+		row[SITE_ALLOCATOR_NS] = value_unknown();
 	row[SITE_GROWTH] = value_unknown();
 	if (r->old_bytes)
 		row[SITE_GROWTH] = value_text(arena_printf(
 			&s->result->arena, "%.2fx", (double)r->new_bytes / (double)r->old_bytes));
+}
+
+static void fill_pages(const struct entry *e, struct result_value *row)
+{
+	const struct site_pages pages = profile_site_pages(e->process, e->site->id);
+
+	row[SITE_RESIDENT_BYTES] = value_bytes(pages.resident_bytes);
+	row[SITE_PAGES_LIVE_BYTES] = value_bytes(pages.live_bytes);
+	row[SITE_PAGES_BLOCKS] = value_count(pages.blocks);
+	row[SITE_SOLE_BYTES] = value_bytes(pages.sole_bytes);
+	row[SITE_ANY_BYTES] = value_bytes(pages.any_bytes);
+	row[SITE_PINNED_BYTES] = value_bytes(pages.pinned_bytes);
+	row[SITE_ARENA_BYTES] = value_bytes(pages.arena_bytes);
+	row[SITE_UNTOUCHED_BYTES] = value_bytes(pages.untouched_bytes);
+	row[SITE_SWAPPED_BYTES] = value_bytes(pages.swapped_bytes);
+	row[SITE_HUGE_BYTES] = value_bytes(pages.huge_bytes);
+	row[SITE_ZERO_BYTES] = value_bytes(pages.zero_bytes);
+}
+
+bool reach_value(struct result *result, const struct profile_reach *reach, struct result_value *ret)
+{
+	struct result_field *fields =
+		ARENA_ARRAY(&result->arena, struct result_field, (size_t)2 * REACH_CLASSES);
+
+	*ret = value_unknown();
+	if (!fields)
+		return false;
+	for (unsigned i = 0; i < REACH_CLASSES; i++) {
+		const char *name = reach_class_name((enum reach_class)i);
+
+		fields[2 * i] =
+			(struct result_field){ arena_printf(&result->arena, "%s_blocks", name),
+					       value_count(reach->blocks[i]) };
+		fields[2 * i + 1] =
+			(struct result_field){ arena_printf(&result->arena, "%s_bytes", name),
+					       value_bytes(reach->bytes[i]) };
+		if (!fields[2 * i].name || !fields[2 * i + 1].name)
+			return false;
+	}
+	*ret = (struct result_value){ .unit = UNIT_FIELDS,
+				      .fields = { fields, (size_t)2 * REACH_CLASSES } };
+	return true;
+}
+
+static bool fill_reach(struct site_source *s, const struct entry *e, struct result_value *row)
+{
+	static const enum site_column columns[] = { SITE_UNREACHABLE_BYTES,
+						    SITE_UNREACHABLE_BLOCKS,
+						    SITE_RETAINED_BYTES,
+						    SITE_TYPE,
+						    SITE_HELD_BY,
+						    SITE_PATH,
+						    SITE_REACH };
+	struct profile_reach reach = profile_site_reach(e->process, e->site->id);
+
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+		row[columns[i]] = value_unknown();
+	if (!profile_has_reach(e->process))
+		return true;
+	row[SITE_UNREACHABLE_BYTES] = value_bytes(reach_unreachable_bytes(&reach));
+	row[SITE_UNREACHABLE_BLOCKS] = value_count(reach_unreachable_blocks(&reach));
+	row[SITE_RETAINED_BYTES] = value_bytes(reach.retained_bytes);
+	if (!path_value(s->result, s->locations, e->process, e->site->id, &row[SITE_HELD_BY],
+			&row[SITE_PATH]))
+		return false;
+	if (row[SITE_PATH].unit == UNIT_PATH && reach_unreachable_blocks(&reach))
+		row[SITE_PATH].path.title = "the rest is held by";
+	return reach_value(s->result, &reach, &row[SITE_REACH]) &&
+	       site_type_value(s->result, e->process, e->site->id, &row[SITE_TYPE]);
 }
 
 /* What a site has beside its stack. */
@@ -372,9 +446,11 @@ bool site_record(struct site_source *s, const struct entry *e, struct result_val
 	row[SITE_SHARE] =
 		value_percent(selection_magnitude(s->selection, &e->m), s->whole[e->site->kind]);
 	fill_numbers(s, e, &n, row);
+	fill_pages(e, row);
 	row[SITE_LABEL] = value_text(stack_label(s->result, s->locations, p, e->site->node));
 	if (!row[SITE_LABEL].text || !labels_value(s->result, e, &row[SITE_LABELS]) ||
-	    !fill_distributions(s, e, &n, row) || !fill_ages(s, e, &n, row))
+	    !fill_distributions(s, e, &n, row) || !fill_ages(s, e, &n, row) ||
+	    !fill_reach(s, e, row))
 		return false;
 	if (s->selection->window)
 		fill_window(s, e, &n, row);

@@ -8,13 +8,16 @@
  */
 #include "analysis/query/site_table.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/query/comparison.h"
 #include "analysis/query/site_record.h"
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/image/reach.h"
 #include "util/cleanup.h"
 
 struct table_maker {
@@ -50,6 +53,7 @@ static void choose_cost(struct table_maker *m)
 		[COST_LIFETIME] = SITE_LIFETIME_NS,
 		[COST_REALLOC] = SITE_COPIED_BYTES,
 		[COST_RATE] = SITE_RATE,
+		[COST_TIME] = SITE_ALLOCATOR_NS,
 	};
 	const struct selection *s = &m->selection;
 	enum site_column bytes =
@@ -92,8 +96,14 @@ static bool lists(const struct site_view *view, enum site_column column)
 
 static void choose_columns(struct table_maker *m)
 {
-	static const enum site_column only_listed[] = { SITE_MEDIAN_AGE_NS, SITE_MAX_AGE_NS,
-							SITE_AGES };
+	/* Ranges of columns that only views that list `by` have. */
+	static const struct {
+		enum site_column first, last, by;
+	} only_listed[] = {
+		{ SITE_MEDIAN_AGE_NS, SITE_AGES, SITE_AGES },
+		{ SITE_RESIDENT_BYTES, SITE_ZERO_BYTES, SITE_RESIDENT_BYTES },
+		{ SITE_UNREACHABLE_BYTES, SITE_REACH, SITE_REACH },
+	};
 
 	choose_cost(m);
 	add_column(m, SITE_PROCESS);
@@ -115,7 +125,8 @@ static void choose_columns(struct table_maker *m)
 		bool wanted = site_columns[c].column.name != NULL;
 
 		for (size_t i = 0; i < ARRAY_SIZE(only_listed); i++)
-			wanted = wanted && (c != only_listed[i] || lists(m->view, SITE_AGES));
+			wanted = wanted && (c < only_listed[i].first || c > only_listed[i].last ||
+					    lists(m->view, only_listed[i].by));
 		if (wanted)
 			add_column(m, c);
 	}
@@ -145,7 +156,7 @@ static void choose_entries(struct table_maker *m)
 }
 
 struct weighed {
-	uint64_t weight;
+	uint64_t weight, then;
 	struct entry entry;
 };
 
@@ -155,6 +166,8 @@ static int compare_weights(const void *left, const void *right)
 
 	if (a->weight != b->weight)
 		return a->weight < b->weight ? 1 : -1;
+	if (a->then != b->then)
+		return a->then < b->then ? 1 : -1;
 	if (a->entry.process != b->entry.process)
 		return a->entry.process < b->entry.process ? -1 : 1;
 	return a->entry.site->id.v < b->entry.site->id.v ? -1 : 1;
@@ -173,7 +186,9 @@ static bool sort_entries(struct table_maker *m)
 	if (!all)
 		return false;
 	for (size_t i = 0; i < s->count; i++)
-		all[i] = (struct weighed){ m->view->weight(s, &s->entries[i]), s->entries[i] };
+		all[i] = (struct weighed){ m->view->weight(s, &s->entries[i]),
+					   m->view->then ? m->view->then(&s->entries[i]) : 0,
+					   s->entries[i] };
 	if (s->count)
 		qsort(all, s->count, sizeof *all, compare_weights);
 	for (size_t i = 0; i < s->count; i++)
@@ -265,6 +280,10 @@ static bool says_something(const struct table_maker *m, const struct result_valu
 		return false;
 	case SITE_COPIED_BYTES:
 	case SITE_TEMPORARY_CALLS:
+	case SITE_UNTOUCHED_BYTES:
+	case SITE_SWAPPED_BYTES:
+	case SITE_HUGE_BYTES:
+	case SITE_ZERO_BYTES:
 		return m->order[column] == m->cost || !all_zero(m, values, column);
 	default:
 		return !all_unknown(m, values, column);
@@ -397,6 +416,52 @@ unsigned time_class_of(uint64_t low_ms)
 	return low_ms ? 64u - (unsigned)__builtin_clzll(low_ms) : 0;
 }
 
+static const char *class_name(struct arena *arena, unsigned class)
+{
+	return arena_printf(arena, "%" PRIu64, class ? UINT64_C(1) << (class - 1) : 0);
+}
+
+/* The counts of one row that are not 0. */
+static struct result_value pairs_row(struct arena *arena, const uint64_t counts[PAIR_CLASSES])
+{
+	struct result_field *fields = ARENA_ARRAY(arena, struct result_field, PAIR_CLASSES);
+	size_t count = 0;
+
+	for (unsigned i = 0; fields && i < PAIR_CLASSES; i++)
+		if (counts[i])
+			fields[count++] = (struct result_field){ class_name(arena, i),
+								 value_count(counts[i]) };
+	return (struct result_value){ .unit = UNIT_FIELDS, .fields = { fields, count } };
+}
+
+bool pairs_tell(struct sentences *sentences, const struct selection *s, const char *name,
+		enum profile_pairs_kind kind, uint64_t total,
+		uint64_t sums[PAIR_CLASSES][PAIR_CLASSES])
+{
+	struct arena *arena = &sentences->result->arena;
+	struct result_field *rows = ARENA_ARRAY(arena, struct result_field, PAIR_CLASSES);
+	size_t count = 0;
+	uint64_t sum = 0;
+
+	memset(sums, 0, PAIR_CLASSES * sizeof *sums);
+	for (size_t i = 0; !s->against && i < s->profile->process_count; i++)
+		if (s->processes[i])
+			profile_pairs_add(&s->profile->processes[i], kind, sums);
+	for (unsigned i = 0; i < PAIR_CLASSES * PAIR_CLASSES; i++)
+		sum = saturating_add(sum, sums[i / PAIR_CLASSES][i % PAIR_CLASSES]);
+	if (sum != total || sum == 0 || !rows)
+		return false;
+	for (unsigned i = 0; i < PAIR_CLASSES; i++) {
+		struct result_value row = pairs_row(arena, sums[i]);
+
+		if (row.fields.count)
+			rows[count++] = (struct result_field){ class_name(arena, i), row };
+	}
+	result_head_add(sentences->result, name,
+			(struct result_value){ .unit = UNIT_FIELDS, .fields = { rows, count } });
+	return true;
+}
+
 void time_classes_tell(struct sentences *sentences, const char *name,
 		       const struct time_class classes[TIME_CLASSES])
 {
@@ -432,18 +497,35 @@ struct result *site_view_run(const char *name, const struct site_view *view,
 	if (query->against)
 		return comparison_stacks(name, locations, query, view->defaults, error);
 
+	if (view->of_image && profile_any_reach(profile))
+		view = view->of_image;
 	struct table_maker m = { .view = view,
 				 .query = query,
 				 .by_weight = view->weight && !query->has_cost };
 
+	if (query->has_axis && query->by == AXIS_TYPE && view->by_type)
+		return view->by_type(name, profile, locations, query, error);
 	if (query->has_axis && query->by != AXIS_SITE) {
-		error_set(error, "the view %s lists whole stacks: use --view functions for --by %s",
-			  name, axis_rows[query->by].name);
+		bool lacks_image = query->by == AXIS_TYPE && view->of_image;
+
+		error_set(error,
+			  "the view %s lists whole stacks: use --view functions for --by %s%s",
+			  name, axis_rows[query->by].name,
+			  lacks_image ? ", or heapgauge image and record --image for C++ classes"
+				      : "");
 		return NULL;
 	}
 	if (selection_make(&m.selection, profile, locations, query, view->defaults, error) < 0)
 		return NULL;
-	m.source.result = result_begin(name, profile, query, SELECTION_FIELDS + 2);
+	if (view->of_whole_run && m.selection.window) {
+		selection_release(&m.selection);
+		error_set(error,
+			  "the view %s is of the whole run only: omit --at and --minus, or "
+			  "use the view sites",
+			  name);
+		return NULL;
+	}
+	m.source.result = result_begin(name, profile, query, SELECTION_FIELDS + 4);
 	bool done = make(&m, locations);
 
 	selection_release(&m.selection);

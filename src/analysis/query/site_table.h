@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Views that list sites: sites, leaks, peak, temporary, lifetimes, reallocs.
+ * Views that list sites: sites, leaks, peak, temporary, lifetimes, reallocs, pages, pins.
  *
  * In machine formats a site is the same record in all of them. A view defines which numbers text
  * output shows, in which order, and which sites it includes; the code here does the rest:
@@ -11,6 +11,7 @@
 
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
+#include "model/ages.h"
 
 /* X(id, { name, default title, unit }, source in struct site_numbers and variance rule; if omitted, site_record.c computes it) */
 #define SITE_COLUMN_TABLE(X)                                                                           \
@@ -80,8 +81,30 @@
 	X(SITE_MEDIAN_AGE_NS, { "median_age_ns", "HALF OLDER", UNIT_NS })                              \
 	X(SITE_MAX_AGE_NS, { "max_age_ns", "OLDEST AT LEAST", UNIT_NS })                               \
 	X(SITE_AGES, { "ages", NULL, UNIT_LIFETIMES })                                                 \
+	/* of the pages, at the moment when they were read; only in views that list the first */       \
+	X(SITE_RESIDENT_BYTES, { "resident_bytes", "RESIDENT", UNIT_BYTES })                           \
+	X(SITE_PAGES_LIVE_BYTES, { "pages_live_bytes", "LIVE", UNIT_BYTES })                           \
+	X(SITE_PAGES_BLOCKS, { "pages_blocks", "BLOCKS", UNIT_COUNT })                                 \
+	X(SITE_SOLE_BYTES, { "sole_bytes", "IF FREED", UNIT_BYTES })                                   \
+	X(SITE_ANY_BYTES, { "any_bytes", NULL, UNIT_BYTES })                                           \
+	X(SITE_PINNED_BYTES, { "pinned_bytes", "PINS", UNIT_BYTES })                                   \
+	X(SITE_ARENA_BYTES, { "arena_bytes", "IF IN AN ARENA", UNIT_BYTES })                           \
+	X(SITE_UNTOUCHED_BYTES, { "untouched_bytes", "UNTOUCHED", UNIT_BYTES })                        \
+	X(SITE_SWAPPED_BYTES, { "swapped_bytes", "SWAPPED", UNIT_BYTES })                              \
+	X(SITE_HUGE_BYTES, { "huge_bytes", "HUGE", UNIT_BYTES })                                       \
+	X(SITE_ZERO_BYTES, { "zero_bytes", "ZERO", UNIT_BYTES })                                       \
+	/* what still refers to the blocks; only in views that list SITE_REACH */                      \
+	X(SITE_UNREACHABLE_BYTES, { "unreachable_bytes", "UNREACHABLE", UNIT_BYTES })                  \
+	X(SITE_UNREACHABLE_BLOCKS, { "unreachable_blocks", "BLOCKS", UNIT_COUNT })                     \
+	X(SITE_RETAINED_BYTES, { "retained_bytes", "RETAINS", UNIT_BYTES })                            \
+	X(SITE_TYPE, { "type", "TYPE", UNIT_TEXT })                                                    \
+	X(SITE_HELD_BY, { "held_by", NULL, UNIT_TEXT })                                                \
+	X(SITE_PATH, { "path", "held by", UNIT_PATH })                                                 \
+	X(SITE_REACH, { "reach", NULL, UNIT_FIELDS })                                                  \
 	X(SITE_COPIED_BYTES, { "copied_bytes", "COPIED", UNIT_BYTES },                                 \
 	  NUMBER(reallocs.moved_bytes, BYTES))                                                         \
+	/* by allocating and freeing; unknown if no calls were timed */                                \
+	X(SITE_ALLOCATOR_NS, { "allocator_ns", "TIME", UNIT_NS }, NUMBER(allocator_ns, TIME))          \
 	X(SITE_REALLOC, { "realloc", NULL, UNIT_FIELDS })                                              \
 	/* members of SITE_REALLOC, for text output */                                                 \
 	X(SITE_REALLOC_CALLS, { NULL, "REALLOCS", UNIT_COUNT }, NUMBER(reallocs.calls, CALLS))         \
@@ -103,9 +126,24 @@ struct site_view {
 	bool (*wanted)(const struct entry *entry);
 	/* The sort key if the query has no cost, which is then not shown; NULL: by the cost. */
 	uint64_t (*weight)(const struct selection *selection, const struct entry *entry);
-	/* Adds sentences after the headline, and one field to the head; NULL: none. */
+	/* The order of sites of the same weight; NULL: by process and number. */
+	uint64_t (*then)(const struct entry *entry);
+	/* The same by type, if the query asks for that; NULL: it lists only sites. */
+	struct result *(*by_type)(const char *name, const struct profile *profile,
+				  struct locations *locations, const struct query *query,
+				  struct error *error);
+	/* The view instead if a process of the recording has an image; NULL: the same. */
+	const struct site_view *of_image;
+	/* What it is about is not kept at snapshots, so that it has no window. */
+	bool of_whole_run;
+	/* Adds sentences after the headline, and up to two fields to the head; NULL: none. */
 	void (*say)(struct sentences *sentences, const struct selection *selection);
 };
+
+/* Blocks and bytes by class. False if out of memory. */
+struct profile_reach;
+bool reach_value(struct result *result, const struct profile_reach *reach,
+		 struct result_value *ret);
 
 #define SITE_COLUMN_LIST(...) ((const enum site_column[]){ __VA_ARGS__, SITE_COLUMNS })
 
@@ -119,6 +157,12 @@ unsigned time_class_of(uint64_t low_ms);
 /* Adds the non-empty classes as a field of the head. */
 void time_classes_tell(struct sentences *sentences, const char *name,
 		       const struct time_class classes[TIME_CLASSES]);
+
+/* For `say`: adds a joint distribution as a field of the head, {first: {second: count}} by the smallest numbers of the classes, if
+ * its sum is `total`, so that it is of these sites. False: it is not, as filters leave out a part of it. */
+bool pairs_tell(struct sentences *sentences, const struct selection *selection, const char *name,
+		enum profile_pairs_kind kind, uint64_t total,
+		uint64_t sums[PAIR_CLASSES][PAIR_CLASSES]);
 
 /* For `wanted`: some of its blocks are live at the selected moment. */
 bool site_is_live(const struct entry *entry);

@@ -30,7 +30,8 @@ static void add_counters(const struct selection *s, const struct entry *e,
 		struct split_group *group = &groups[counters.slot];
 		struct measures part = selection_measures(s, p, e->site->id, &counters.numbers);
 
-		if ((slots && !slots[counters.slot]) || counters.numbers.calls == 0)
+		if ((slots && !slots[counters.slot]) ||
+		    (counters.numbers.calls == 0 && counters.numbers.allocator_ns == 0))
 			continue;
 		group->process = p;
 		group->slot = counters.slot;
@@ -211,6 +212,21 @@ static bool add_live_sizes(const struct selection *s, const struct profile_proce
 	return true;
 }
 
+static bool add_sizes_at(const struct profile_process *p, uint64_t at_ns, group_vector *groups)
+{
+	for (size_t i = 0; i < profile_size_moment_count(p); i++) {
+		struct profile_size_moment size = profile_size_moment(p, i);
+		struct split_group group = { .low = size.low, .high = size.high };
+
+		group.m.live_blocks = (int64_t)MIN(size.blocks, (uint64_t)INT64_MAX);
+		group.m.live_bytes = (int64_t)MIN(size.bytes, (uint64_t)INT64_MAX);
+		if (saturating_add(p->started_offset_ns, size.at_ns) == at_ns &&
+		    !vector_push(groups, group))
+			return false;
+	}
+	return true;
+}
+
 static int compare_sizes(const void *left, const void *right)
 {
 	const struct split_group *a = left, *b = right;
@@ -289,7 +305,11 @@ static bool collect_live_sizes(const struct selection *s, group_vector *groups)
 
 		for (; sites && i < s->count && s->entries[i].process == p; i++)
 			sites[s->entries[i].site->id.v] = s->entries[i].site;
-		if (!sites || !add_live_sizes(s, p, sites, groups))
+		const struct resolved_moment *at = &s->at[p - s->profile->processes];
+
+		if (!sites ||
+		    !(at->kind == RESOLVED_SNAPSHOT ? add_sizes_at(p, at->at_ns, groups)
+						    : add_live_sizes(s, p, sites, groups)))
 			return false;
 		groups->count = merge_sizes(groups->at, groups->count);
 	}

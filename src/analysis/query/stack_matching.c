@@ -34,7 +34,7 @@ static bool reach(struct matching *m, node_id stack, uint32_t *ret)
 
 	ASSERT(m->reached);
 	m->path.count = 0;
-	for (; stack.v && !m->reached[stack.v]; stack = profile_node(m->process, stack).parent)
+	for (; stack.v && !m->reached[stack.v]; stack = profile_parent(m->process, stack))
 		if (!vector_push(&m->path, stack.v))
 			return false;
 	if (stack.v)

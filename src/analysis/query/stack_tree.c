@@ -18,6 +18,11 @@ void stack_amount_add(struct stack_amount *sum, const struct stack_amount *part)
 		sum->also_variance[i] += part->also_variance[i];
 }
 
+bool stack_amount_is_zero(const struct stack_amount *a)
+{
+	return a->weight == 0 && a->also[0] == 0 && a->also[1] == 0;
+}
+
 struct stack_amount stack_amount_of_measures(const struct selection *s, const struct measures *m)
 {
 	struct stack_amount a = { .value = selection_raw(s->cost, m),
@@ -66,10 +71,10 @@ static bool link_callers(struct stack_tree *t)
 	if (!t->through || !t->first_child || !t->next_sibling)
 		return false;
 	for (uint32_t i = (uint32_t)count; i > 1; i--) {
-		uint32_t at = i - 1, parent = profile_node(t->process, (node_id){ at }).parent.v;
+		uint32_t at = i - 1, parent = profile_parent(t->process, (node_id){ at }).v;
 
 		stack_amount_add(&t->through[at], &t->own[at]);
-		if (t->through[at].weight == 0)
+		if (stack_amount_is_zero(&t->through[at]))
 			continue;
 		stack_amount_add(&t->through[parent], &t->through[at]);
 		t->next_sibling[at] = t->first_child[parent];

@@ -20,6 +20,8 @@ typedef struct stack_amount stack_amount_of(const struct selection *selection,
 					    const struct entry *entry);
 
 void stack_amount_add(struct stack_amount *sum, const struct stack_amount *part);
+/* A stack whose cost is 0 may have calls. */
+bool stack_amount_is_zero(const struct stack_amount *amount);
 
 /* The common case: the cost, with blocks or the query's second cost, and calls. */
 enum { ALSO_BLOCKS, ALSO_CALLS };
@@ -37,7 +39,7 @@ struct stack_tree {
 	struct stack_amount *own;     /* self */
 	struct stack_amount *through; /* total; NULL: not requested */
 	uint32_t *first_child,
-		*next_sibling; /* 0: none; only stacks with weight; NULL: not requested */
+		*next_sibling; /* 0: none; only stacks whose total is not zero; NULL: not requested */
 };
 
 struct stack_trees {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/result/imported.h"
 #include "analysis/result/signal_names.h"
 #include "base/checked.h"
 #include "base/compiler.h"
@@ -76,6 +77,8 @@ const char *nothing_recorded(const struct profile *profile)
 {
 	bool sampled = profile->process_count > 0, dormant = sampled;
 
+	if (profile_is_imported(profile))
+		return "0 BLOCKS: there is no stack in this heap profile of another tool";
 	for (size_t i = 0; i < profile->process_count; i++) {
 		sampled &= strcmp(profile->processes[i].mode, "sampled") == 0;
 		dormant &= strcmp(profile->processes[i].mode, "dormant") == 0;
@@ -103,17 +106,23 @@ bool notes_value(struct result *result, struct profile_notes notes, struct resul
 	return true;
 }
 
+static struct result_value unless(bool unknown, struct result_value value)
+{
+	return unknown ? value_unknown() : value;
+}
+
 static bool run_value(struct result *result, const struct profile *p, struct result_value *ret)
 {
+	bool imported = profile_is_imported(p);
 	const struct result_field run[] = {
 		{ "command", value_text(p->command) },
 		{ "host", value_text(p->host) },
 		{ "kernel", value_text(p->kernel) },
 		{ "version", value_text(p->version) },
 		{ "options", value_text(p->options) },
-		{ "started_real_ns", value_ns(p->started_real_ns) },
-		{ "duration_ns", value_ns(p->duration_ns) },
-		{ "peak_bound_bytes", value_bytes(p->peak_bound_bytes) },
+		{ "started_real_ns", unless(imported, value_ns(p->started_real_ns)) },
+		{ "duration_ns", unless(imported, value_ns(p->duration_ns)) },
+		{ "peak_bound_bytes", unless(imported, value_bytes(p->peak_bound_bytes)) },
 	};
 	const struct result_field *kept = arena_copy(&result->arena, run, sizeof run);
 
@@ -184,10 +193,12 @@ struct result *result_begin(const char *view, const struct profile *profile,
 	result_head_add(result, "view", value_text(view));
 	result_head_add(result, "file", value_text(query->file));
 	result_head_add(result, "run", run);
-	result_head_add(
-		result, "peak_bytes",
-		value_estimate(value_bytes(profile->peak_bytes), profile_peak_variance(profile)));
-	result_head_add(result, "peak_at_ns", value_ns(profile->peak_at_ns));
+	bool imported = profile_is_imported(profile);
+	struct result_value peak =
+		value_estimate(value_bytes(profile->peak_bytes), profile_peak_variance(profile));
+
+	result_head_add(result, "peak_bytes", unless(imported, peak));
+	result_head_add(result, "peak_at_ns", unless(imported, value_ns(profile->peak_at_ns)));
 	result_head_add(result, "warnings", warnings);
 	result_head_add(result, "sampling", sampling);
 	ASSERT(result->head.count == COMMON_FIELDS);

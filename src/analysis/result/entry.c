@@ -140,7 +140,7 @@ bool entry_find(struct locations *locations, const struct profile_process *p,
 		chain = locations_of(locations, p, node);
 		if (!chain.at)
 			return false;
-		passed[i] = passed[profile_node(p, node).parent.v];
+		passed[i] = passed[profile_parent(p, node).v];
 		for (size_t j = chain.count; j > 0 && !w.ends; j--)
 			passed[i] = (uint8_t)pass(&w, chain.at[j - 1], passed[i]);
 	}

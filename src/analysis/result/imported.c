@@ -23,6 +23,12 @@ bool imported_knows(const struct profile *profile, enum cost_id cost, enum momen
 	}
 }
 
+static bool is_axis_unknown(enum axis_id by)
+{
+	return by == AXIS_THREAD || by == AXIS_SIZE || by == AXIS_PROCESS || by == AXIS_ENTRY ||
+	       by == AXIS_POOL;
+}
+
 int imported_choose(const struct profile *profile, const struct query *q, enum cost_id *cost,
 		    struct moment *at, struct error *error)
 {
@@ -32,6 +38,11 @@ int imported_choose(const struct profile *profile, const struct query *q, enum c
 		return error_set(error,
 				 "the peak and other moments are not known: a heap profile of "
 				 "another tool has one moment, which --cost live shows");
+	if (q->has_axis && is_axis_unknown(q->by))
+		return error_set(error,
+				 "%s are not known: a heap profile of another tool has live memory "
+				 "by stack",
+				 axis_rows[q->by].plural);
 	if (q->has_cost && !imported_knows(profile, q->cost, q->at.kind))
 		return error_set(error,
 				 "the cost %s is not known: this heap profile of another tool has "

@@ -332,7 +332,7 @@ struct location_chain locations_of(struct locations *locations,
 
 	if (!known || node.v == 0)
 		return (struct location_chain){ NULL, 0 };
-	struct profile_frame frame = profile_node(process, node).frame;
+	struct profile_frame frame = profile_innermost(process, node);
 	struct frame_locations *kept = frame.mark == MARK_NONE ? &known->frames[frame.id.v]
 							       : &locations->marks[frame.mark];
 
@@ -346,7 +346,7 @@ int locations_stack(struct locations *locations, const struct profile_process *p
 {
 	size_t total = 0, at = 0;
 
-	for (node_id n = node; n.v; n = profile_node(process, n).parent) {
+	for (node_id n = node; n.v; n = profile_parent(process, n)) {
 		struct location_chain chain = locations_of(locations, process, n);
 
 		if (!chain.at)
@@ -357,7 +357,7 @@ int locations_stack(struct locations *locations, const struct profile_process *p
 
 	if (!all)
 		return -1;
-	for (node_id n = node; n.v; n = profile_node(process, n).parent) {
+	for (node_id n = node; n.v; n = profile_parent(process, n)) {
 		struct location_chain chain = locations_of(locations, process, n);
 
 		for (size_t i = 0; i < chain.count; i++)

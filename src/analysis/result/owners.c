@@ -36,7 +36,7 @@ static bool find_step(struct owners *owners, node_id node)
 
 	if (!chain.at)
 		return false;
-	*ret = owners->of[profile_node(owners->process, node).parent.v];
+	*ret = owners->of[profile_parent(owners->process, node).v];
 	for (size_t i = chain.count; i > 0; i--)
 		owner_visit(&ret->search, chain.at[i - 1]);
 	ret->known = true;
@@ -49,7 +49,7 @@ bool owners_find(struct owners *owners, const struct profile_process *process, n
 	if (!begin_process(owners, process))
 		return false;
 	owners->path.count = 0;
-	for (node_id n = node; n.v && !owners->of[n.v].known; n = profile_node(process, n).parent)
+	for (node_id n = node; n.v && !owners->of[n.v].known; n = profile_parent(process, n))
 		if (!vector_push(&owners->path, n))
 			return false;
 	while (owners->path.count)

@@ -44,6 +44,7 @@ enum result_unit {
 	UNIT_LIFETIMES, /* histogram bars [low, high) in milliseconds */
 	UNIT_FIELDS,	/* a record of named values */
 	UNIT_SERIES,	/* numbers in time order; text output draws them as a sparkline */
+	UNIT_PATH,	/* of references, from a root on; text output has it on a line of its own */
 };
 
 struct result_frame {
@@ -78,11 +79,21 @@ struct result_numbers {
 	size_t count;
 	const float *errors; /* standard error of each; NULL: none */
 };
-
+/* A root, or blocks that refer to the next one in the same way. */
+struct result_step {
+	const char *name, *type; /* NULL: left out; unknown */
+	uint64_t site, blocks;	 /* both 0: a root */
+	uint64_t offset;	 /* of the pointer to the next; UINT64_MAX: unknown */
+};
+struct result_path {
+	const struct result_step *at;
+	size_t count;
+	const char *text;  /* all of it in words; NULL: there is none */
+	const char *title; /* what it says of the row; NULL: the title of the column */
+};
 struct result_share {
 	uint64_t part, whole;
 };
-
 struct result_field;
 struct result_fields {
 	const struct result_field *at;
@@ -104,6 +115,7 @@ struct result_value {
 		struct result_bars bars; /* SIZES, LIFETIMES */
 		struct result_fields fields;
 		struct result_numbers numbers; /* SERIES */
+		struct result_path path;
 	};
 };
 
@@ -152,10 +164,7 @@ struct result_table {
 	size_t left_out_count;
 };
 
-/*
- * One line of the answer. Values are concatenated: texts verbatim, numbers in their unit. `more` is
- * a separate column on the right.
- */
+/* One line of the answer. Values are concatenated: texts verbatim, numbers in their unit. `more` is a separate column on the right. */
 struct result_sentence {
 	const char *label; /* "peak"; NULL: a headline */
 	const struct result_value *values;
@@ -231,7 +240,6 @@ static inline struct result_value value_percent(uint64_t part, uint64_t whole)
 {
 	return (struct result_value){ .unit = UNIT_PERCENT, .share = { part, whole } };
 }
-
 static inline struct result_value value_bar(uint64_t part, uint64_t whole)
 {
 	return (struct result_value){ .unit = UNIT_BAR, .share = { part, whole } };

@@ -428,7 +428,7 @@ int types_of_stack(struct types *types, const struct profile_process *process, n
 {
 	struct said best = { 0 }; /* a copy: the vector may be reallocated */
 
-	for (node_id n = node; n.v; n = profile_node(process, n).parent) {
+	for (node_id n = node; n.v; n = profile_parent(process, n)) {
 		struct location_chain chain = locations_of(types->locations, process, n);
 
 		if (!chain.at)

@@ -27,6 +27,7 @@ const struct cost_row cost_rows[COST_COUNT] = {
 	[COST_LIFETIME] = { "lifetime", "lifetime_ns", "LIFETIME", UNIT_NS, COST_OF_RUN, true },
 	[COST_REALLOC] = { "realloc", "copied_bytes", "COPIED", UNIT_BYTES, COST_OF_RUN, true },
 	[COST_RATE] = { "rate", "calls_per_second", "RATE", UNIT_RATE, COST_OF_WINDOW, true },
+	[COST_TIME] = { "time", "allocator_ns", "TIME", UNIT_NS, COST_OF_RUN, true },
 };
 
 const struct cost_word cost_words[] = {
@@ -44,6 +45,8 @@ const struct cost_word cost_words[] = {
 	{ "lifetime", "total lifetime of freed blocks", COST_LIFETIME, 0 },
 	{ "realloc", "bytes copied because realloc moved the block", COST_REALLOC, 0 },
 	{ "rate", "allocations per second", COST_RATE, 0 },
+	{ "time", "time in the allocator, for allocating and freeing; needs record --time-calls",
+	  COST_TIME, 0 },
 	{ NULL, NULL, 0, 0 },
 };
 
@@ -83,7 +86,7 @@ void measures_add(struct measures *sum, const struct measures *part)
 #define ADD(member) sum->member = saturating_add_signed(sum->member, part->member);
 	MEASURES(ADD)
 #undef ADD
-	if (part->variance.samples == 0)
+	if (part->variance.samples == 0 && part->variance.allocator_ns == 0)
 		return;
 #define ADD(member) sum->variance.member += part->variance.member;
 	MEASURES(ADD)
@@ -120,6 +123,7 @@ static const struct {
 	[COST_TEMPORARY] = AT(temporary),  [COST_MAX] = AT(max_bytes),
 	[COST_WASTE] = AT(waste_bytes),	   [COST_LIFETIME] = AT(lifetime_ms),
 	[COST_REALLOC] = AT(copied_bytes), [COST_RATE] = AT(calls),
+	[COST_TIME] = AT(allocator_ns),
 };
 
 int64_t cost_of(enum cost_id cost, const struct measures *m, uint64_t duration_ns)

@@ -23,12 +23,13 @@ struct measures {
 	int64_t lifetime_ms;  /* sum over the freed blocks */
 	int64_t copied_bytes; /* copied when realloc moved the block */
 	int64_t realloc_calls;
+	int64_t allocator_ns; /* in the allocator, for these blocks */
 	/* Variances of estimates; 0 for exact counts. Additive, like the numbers. */
 	struct {
 		float live_bytes, live_blocks;
 		float total_bytes, calls, frees;
 		float temporary, max_bytes, waste_bytes;
-		float lifetime_ms, copied_bytes, realloc_calls;
+		float lifetime_ms, copied_bytes, realloc_calls, allocator_ns;
 		float samples; /* number of samples; not a variance */
 	} variance;
 };
@@ -44,7 +45,8 @@ struct measures {
 	X(waste_bytes)                                                                             \
 	X(lifetime_ms)                                                                             \
 	X(copied_bytes)                                                                            \
-	X(realloc_calls)
+	X(realloc_calls)                                                                           \
+	X(allocator_ns)
 void measures_add(struct measures *sum, const struct measures *part);
 
 enum cost_id {
@@ -58,6 +60,7 @@ enum cost_id {
 	COST_LIFETIME,
 	COST_REALLOC,
 	COST_RATE,
+	COST_TIME,
 	COST_COUNT,
 };
 

@@ -70,7 +70,7 @@ static bool step_out(const struct search *s, struct stack_position *p, const str
 {
 	while (p->at >= p->chain.count) {
 		if (p->chain.at)
-			p->node = profile_node(s->process, p->node).parent;
+			p->node = profile_parent(s->process, p->node);
 		p->chain = locations_of(s->locations, s->process, p->node);
 		p->at = 0;
 		if (!p->chain.at)

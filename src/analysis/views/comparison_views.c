@@ -129,7 +129,7 @@ static struct result_value owner_how(const struct changed_owner *o, struct arena
 {
 	const char *how = o->label ? changed_owner_how(o, arena) : NULL;
 
-	return how ? value_text(how) : value_unknown();
+	return how && how[0] ? value_text(how) : value_unknown();
 }
 
 static bool add_verdict(const struct summary *summary)

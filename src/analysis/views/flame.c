@@ -116,7 +116,7 @@ static bool fill_table(struct flame *f, struct result *r)
 	f->value = ARENA_ARRAY(arena, int64_t, most);
 	f->self = ARENA_ARRAY(arena, int64_t, most);
 	f->before = f->selection->against ? ARENA_ARRAY(arena, int64_t, most) : NULL;
-	if (f->selection->sum.variance.samples > 0) {
+	if (f->selection->sum.variance.samples > 0 || f->selection->sum.variance.allocator_ns > 0) {
 		f->value_error = ARENA_ARRAY(arena, float, most);
 		f->self_error = ARENA_ARRAY(arena, float, most);
 		if (!f->value_error || !f->self_error)

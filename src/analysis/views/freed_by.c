@@ -41,6 +41,7 @@ struct freed_view {
 	struct arena arena; /* the pairs */
 	VECTOR(struct freed_row) rows;
 	uint64_t bytes, blocks;
+	double bytes_variance;
 };
 
 /* Whether each --freed-in matches a frame of the stack. */
@@ -52,7 +53,7 @@ static bool stack_fits(struct freed_view *v, const struct profile_process *p, no
 		const struct rule *rule = &f->rules.at[i];
 		bool fits = rule->kind != RULE_FREED_IN;
 
-		for (node_id at = stack; at.v && !fits; at = profile_node(p, at).parent) {
+		for (node_id at = stack; at.v && !fits; at = profile_parent(p, at)) {
 			struct location_chain chain = locations_of(v->locations, p, at);
 
 			for (size_t k = 0; k < chain.count && !fits; k++) {
@@ -95,6 +96,8 @@ static bool add_process(struct freed_view *v, const struct profile_process *p)
 			return false;
 		v->bytes = saturating_add(v->bytes, pairs[i].bytes);
 		v->blocks = saturating_add(v->blocks, pairs[i].blocks);
+		v->bytes_variance +=
+			estimate_variance(&e->site->numbers, VARIANCE_FREED_BYTES, pairs[i].bytes);
 	}
 	return true;
 }
@@ -130,9 +133,11 @@ static bool fill_row(void *context, size_t index, struct result_value *to)
 
 	to[FREED_PROCESS] = value_id(e->process->pid);
 	to[FREED_SITE] = value_id(e->site->id.v);
-	to[FREED_BYTES] = value_bytes(pair->bytes);
+	/* Of a sampled site: a share of the variance of all that was freed. */
+	to[FREED_BYTES] =
+		value_part(UNIT_BYTES, pair->bytes, VARIANCE_FREED_BYTES, &e->site->numbers);
 	to[FREED_SHARE] = value_percent(pair->bytes, v->bytes);
-	to[FREED_BLOCKS] = value_count(pair->blocks);
+	to[FREED_BLOCKS] = value_part(UNIT_COUNT, pair->blocks, VARIANCE_FREES, &e->site->numbers);
 	to[FREED_AT] = value_text(stack_label(v->result, v->locations, e->process, pair->node));
 	to[FREED_FROM] =
 		value_text(stack_label(v->result, v->locations, e->process, e->site->node));
@@ -158,20 +163,27 @@ static bool say(struct freed_view *v)
 	struct words words = { 0 }, headline = { 0 };
 	uint64_t frees = 0;
 
-	words_headline(&headline, v->result, v->profile);
-	text_format(&headline, "{} freed in ", value_bytes(v->bytes));
-	words_count(&headline, v->blocks, " block", " blocks");
-	sentences_add(&sentences, NULL, &headline, NULL);
+	bool picks_stacks = filters_look_at(&v->query->filters, RULE_FREED_IN);
 
 	for (size_t i = 0; i < v->selection->count; i++)
 		frees = saturating_add(frees, v->selection->entries[i].site->numbers.frees);
+	words_headline(&headline, v->result, v->profile);
+	if (v->blocks == 0 && frees > 0 && !picks_stacks) {
+		words_text(&headline, "not known who frees");
+	} else {
+		text_format(&headline, "{} freed in ",
+			    value_estimate(value_bytes(v->bytes), v->bytes_variance));
+		words_count(&headline, v->blocks, " block", " blocks");
+	}
+	sentences_add(&sentences, NULL, &headline, NULL);
+
 	if (v->blocks == 0 && frees > 0) {
-		words_text(&words, filters_look_at(&v->query->filters, RULE_FREED_IN)
+		words_text(&words, picks_stacks
 					   ? "no stack that frees matches --freed-in"
-					   : "none: heapgauge record --free-sites records the "
+					   : "unknown: heapgauge record --free-sites records the "
 					     "stacks that free blocks");
 		sentences_add(&sentences, "freed", &words, NULL);
-	} else if (v->blocks < frees && !filters_look_at(&v->query->filters, RULE_FREED_IN)) {
+	} else if (v->blocks < frees && !picks_stacks) {
 		words_count(&words, frees - v->blocks, " block was", " blocks were");
 		words_text(&words, " freed on a stack that is not known");
 		sentences_add(&sentences, "unknown", &words, NULL);

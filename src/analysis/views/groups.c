@@ -110,7 +110,7 @@ static bool walk_all(struct grouping *g, struct walk *w)
 			at = t->first_child[at];
 		} else {
 			for (; at && !t->next_sibling[at];
-			     at = profile_node(t->process, (node_id){ at }).parent.v)
+			     at = profile_parent(t->process, (node_id){ at }).v)
 				leave(w);
 			if (at == 0)
 				return true;

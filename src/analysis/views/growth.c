@@ -223,7 +223,7 @@ void words_growth(struct words *w, const struct growth *growth)
 	if (growth->sites)
 		words_count(w, growth->sites, " site", " sites");
 	else
-		words_text(w, "very many sites, of which none is sure to");
+		words_text(w, "very many sites, none of which grows for certain");
 }
 
 static bool describe_all(struct maker *m)

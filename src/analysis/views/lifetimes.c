@@ -90,7 +90,9 @@ static void describe_mean(struct sentences *sentences, const struct selection *s
 	struct words w = { 0 };
 
 	words_estimate(&w, (uint64_t)m->frees, m->variance.frees, " block", " blocks");
-	if (m->frees > 0)
+	if (m->frees > 0 && m->lifetime_ms <= 0)
+		words_text(&w, ", alive for less than 1 ms on average");
+	else if (m->frees > 0)
 		text_format(&w, ", alive for {} on average",
 			    value_ns(mean_lifetime_ns((uint64_t)MAX(m->lifetime_ms, (int64_t)0),
 						      (uint64_t)m->frees)));
@@ -105,6 +107,7 @@ static void describe_mean(struct sentences *sentences, const struct selection *s
 static void describe_bars(struct sentences *sentences, const struct selection *s)
 {
 	struct time_class counts[TIME_CLASSES] = { 0 }, bars[TIME_CLASSES] = { 0 };
+	uint64_t pairs[PAIR_CLASSES][PAIR_CLASSES];
 	uint64_t total = 0, largest = 0;
 	unsigned last = 0;
 
@@ -123,6 +126,7 @@ static void describe_bars(struct sentences *sentences, const struct selection *s
 		if (counts[i].count)
 			last = bar;
 	}
+	(void)pairs_tell(sentences, s, "lifetimes_by_size", PAIRS_LIFETIME, total, pairs);
 	for (unsigned i = 0; total && i <= last; i++)
 		describe_bar(sentences,
 			     bar_label(&sentences->result->arena, i ? 2 * i - 1 : 0, 2 * i + 1),
@@ -136,5 +140,6 @@ const struct site_view sites_lifetimes = {
 				    SITE_MAX_LIFETIME_NS, SITE_NOT_FREED_BLOCKS),
 	.wanted = frees_something,
 	.weight = short_lived_frees,
+	.of_whole_run = true,
 	.say = describe_bars,
 };

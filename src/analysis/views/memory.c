@@ -10,6 +10,7 @@
  * resident memory when it read it; the unattributed part is "unknown".
  */
 #include <math.h>
+#include <string.h>
 
 #include "analysis/advice/coverage.h"
 #include "analysis/query/moments.h"
@@ -17,8 +18,11 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "model/history.h"
+#include "model/memory/pages.h"
 #include "util/cleanup.h"
 #include "util/text/units.h"
+
+enum { LEAST_HELD = 8 << 20 };
 
 /* A memory sheet with derived values. */
 struct sheet {
@@ -290,6 +294,30 @@ static void words_distance(struct words *w, const struct profile_process *p,
 	}
 }
 
+static bool any_runs(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (profile->processes[i].end == PROFILE_RUNNING)
+			return true;
+	return false;
+}
+
+/* The sheet tells how much the allocator keeps; why is in the views of pages. */
+static void describe_way_to_pages(struct sentences *s, const struct profile_process *p,
+				  const struct profile_memory *m)
+{
+	struct words w = { 0 };
+
+	if (strcmp(p->mode, "exact") != 0 || !m->has_parts || m->beyond_bytes < LEAST_HELD ||
+	    m->beyond_bytes < m->rss_bytes / 4)
+		return;
+	words_text(&w, profile_has_pages(p)
+			       ? "which blocks keep what the allocator holds -> --view pins"
+			       : "which blocks keep what the allocator holds -> --view pins, with "
+				 "--pid while it runs, or of a recording with --pages-on end");
+	sentences_add(s, "next", &w, NULL);
+}
+
 static bool describe_all(struct result *result, const struct profile *profile,
 			 const struct profile_process *p, struct moment at)
 {
@@ -299,7 +327,11 @@ static bool describe_all(struct result *result, const struct profile *profile,
 
 	words_headline(&w, result, profile);
 	if (!p || !nearest_sheet(p, wanted_ns(p, at), &sheet)) {
-		words_text(&w, "not known where the memory was: it ended before it was observed");
+		words_text(
+			&w,
+			any_runs(profile)
+				? "not known where the memory is: only 'report --pid' and 'record' read that"
+				: "not known where the memory was: it ended before it was observed");
 		sentences_add(&s, NULL, &w, NULL);
 		return sentences_end(&s);
 	}
@@ -315,6 +347,7 @@ static bool describe_all(struct result *result, const struct profile *profile,
 	struct coverage coverage = coverage_of(&sheet.m);
 
 	coverage_describe(&s, p, &coverage);
+	describe_way_to_pages(&s, p, &sheet.m);
 	return sentences_end(&s);
 }
 

@@ -11,6 +11,7 @@
 #include "analysis/result/process_rows.h"
 #include "analysis/query/selection.h"
 #include "base/compiler.h"
+#include "util/search.h"
 
 enum { NONE = UINT32_MAX };
 
@@ -42,17 +43,10 @@ static int compare_pids(const void *left, const void *right, void *context)
 static uint32_t find_before(const struct family *f, uint32_t pid, uint32_t index)
 {
 	const struct profile_process *all = f->profile->processes;
-	size_t low = 0, high = f->profile->process_count;
+	size_t low = FIRST_WHERE(i, f->profile->process_count,
+				 all[f->by_pid[i]].pid > pid ||
+					 (all[f->by_pid[i]].pid == pid && f->by_pid[i] >= index));
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		uint32_t at = f->by_pid[middle];
-
-		if (all[at].pid < pid || (all[at].pid == pid && at < index))
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low > 0 && all[f->by_pid[low - 1]].pid == pid ? f->by_pid[low - 1] : NONE;
 }
 

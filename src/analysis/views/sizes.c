@@ -8,12 +8,14 @@
  * Sites with few sizes have exact sizes, those with many have size classes. Rounding is counted per
  * site; for a single size it is known only if a site requests that size alone.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analysis/result/build.h"
 #include "analysis/query/split.h"
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/ages.h"
 
 #define SIZE_COLUMN_LIST(X)                                                                        \
 	X(SIZE_LABEL, NULL, "SIZE", UNIT_TEXT)                                                     \
@@ -192,9 +194,10 @@ static void describe_unknown(struct sentences *sentences, const struct size_make
 
 	if (rest <= 0)
 		return;
-	text_format(&w, "{} of {} live blocks: their sizes were not kept",
-		    value_count((uint64_t)rest),
-		    cost_value(COST_BLOCKS, &m->selection.sum, 0, false));
+	text_format(
+		&w,
+		"{} of {} live blocks: freed before their sizes were read, or their sizes were not kept",
+		value_count((uint64_t)rest), cost_value(COST_BLOCKS, &m->selection.sum, 0, false));
 	sentences_add(sentences, "unknown", &w, NULL);
 }
 
@@ -228,6 +231,65 @@ static void add_sums(struct size_maker *m)
 			cost_value(COST_WASTE, sum, 0, false));
 }
 
+/* The bytes of each class at one moment, from row `at` on. Returns the next moment's first row. */
+static size_t moment_fields(const struct profile_process *p, size_t at, struct arena *arena,
+			    struct result_field *ret)
+{
+	uint64_t at_ns = profile_size_moment(p, at).at_ns;
+	struct result_field *fields = ARENA_ARRAY(arena, struct result_field, PAIR_CLASSES);
+	size_t count = 0;
+
+	for (; at < profile_size_moment_count(p); at++) {
+		struct profile_size_moment size = profile_size_moment(p, at);
+
+		if (size.at_ns != at_ns)
+			break;
+		if (fields && count < PAIR_CLASSES)
+			fields[count++] =
+				(struct result_field){ arena_printf(arena, "%" PRIu64, size.low),
+						       value_bytes(size.bytes) };
+	}
+	*ret = (struct result_field){ arena_printf(arena, "%" PRIu64,
+						   saturating_add(p->started_offset_ns, at_ns)),
+				      { .unit = UNIT_FIELDS, .fields = { fields, count } } };
+	return at;
+}
+
+/* The only chosen process, if it has the sizes of several moments and all of them are chosen. */
+static const struct profile_process *process_of_course(const struct size_maker *m)
+{
+	const struct selection *s = &m->selection;
+	const struct profile_process *only = NULL;
+
+	if (!m->live || s->against || filters_are_finer_than_processes(&m->query->filters))
+		return NULL;
+	for (size_t i = 0; i < s->profile->process_count; i++) {
+		if (!s->processes[i])
+			continue;
+		if (only)
+			return NULL;
+		only = &s->profile->processes[i];
+	}
+	return only && profile_size_moment_count(only) > 0 ? only : NULL;
+}
+
+static void add_course(struct size_maker *m)
+{
+	const struct profile_process *p = process_of_course(m);
+	struct arena *arena = &m->result->arena;
+	size_t count = 0;
+
+	if (!p)
+		return;
+	struct result_field *moments =
+		ARENA_ARRAY(arena, struct result_field, profile_size_moment_count(p));
+
+	for (size_t i = 0; moments && i < profile_size_moment_count(p);)
+		i = moment_fields(p, i, arena, &moments[count++]);
+	result_head_add(m->result, "live_bytes_by_time_and_size",
+			(struct result_value){ .unit = UNIT_FIELDS, .fields = { moments, count } });
+}
+
 static bool make(struct size_maker *m, struct locations *locations)
 {
 	struct selection *s = &m->selection;
@@ -237,6 +299,7 @@ static bool make(struct size_maker *m, struct locations *locations)
 	    split_sizes(s, &m->result->arena, &m->groups, &m->count, NULL) < 0)
 		return false;
 	add_sums(m);
+	add_course(m);
 	if (m->count)
 		qsort_r(m->groups, m->count, sizeof *m->groups, compare_groups, s);
 	choose_rows(m);
@@ -261,10 +324,42 @@ static int check_costs(const struct query *query, struct error *error)
 				 "of sizes the costs calls, total, waste, live and blocks are "
 				 "known: %s is counted for whole sites",
 				 cost_rows[cost].name);
-	if (query->minus.kind || (query->at.kind && (!live || query->at.kind != MOMENT_END)))
+	if (query->minus.kind || (query->at.kind && !live))
 		return error_set(error,
-				 "sizes are known of the whole run, and those of live blocks "
-				 "at the end only");
+				 "sizes are known of the whole run only, and with --cost live "
+				 "those of live blocks at a moment");
+	return 0;
+}
+
+static bool has_sizes_at(const struct profile_process *p, uint64_t at_ns)
+{
+	for (size_t i = 0; i < profile_size_moment_count(p); i++)
+		if (saturating_add(p->started_offset_ns, profile_size_moment(p, i).at_ns) == at_ns)
+			return true;
+	return false;
+}
+
+/* Snapshots that were asked for have the sizes of live blocks, by process. */
+static int check_moment(const struct selection *s, const struct query *query, struct error *error)
+{
+	for (size_t i = 0; i < s->profile->process_count; i++) {
+		const struct resolved_moment *at = &s->at[i];
+		bool snapshot = at->kind == RESOLVED_SNAPSHOT;
+
+		if (!s->processes[i] || (!snapshot && at->kind != RESOLVED_PEAK))
+			continue;
+		if (!snapshot || !has_sizes_at(&s->profile->processes[i], at->at_ns))
+			return error_set(
+				error,
+				"the sizes of live blocks %s, were not kept: they are known at the "
+				"end, and at snapshots of record --every and --on, of which some "
+				"are left out so that reading sizes takes at most 5 %% of the time",
+				s->moment);
+		if (filters_are_finer_than_processes(&query->filters))
+			return error_set(error,
+					 "the sizes of live blocks at a snapshot are kept for "
+					 "whole processes, not by site or thread");
+	}
 	return 0;
 }
 
@@ -284,7 +379,11 @@ struct result *analyse_sizes(const struct profile *profile, struct locations *lo
 	m.live = query->has_cost && cost_rows[query->cost].time == COST_OF_MOMENT;
 	if (selection_make(&m.selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
-	m.result = result_begin("sizes", profile, query, SELECTION_FIELDS + 3);
+	if (m.live && check_moment(&m.selection, query, error) < 0) {
+		selection_release(&m.selection);
+		return NULL;
+	}
+	m.result = result_begin("sizes", profile, query, SELECTION_FIELDS + 4);
 	bool done = make(&m, locations);
 
 	selection_release(&m.selection);

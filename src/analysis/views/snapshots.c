@@ -184,8 +184,7 @@ static bool say(struct snaps *s)
 	struct words what = { 0 }, none = { 0 };
 
 	words_headline(&what, s->result, s->profile);
-	words_count(&what, s->values.count / SNAP_COLUMNS, " moment with a name",
-		    " moments with a name");
+	words_count(&what, s->values.count / SNAP_COLUMNS, " named snapshot", " named snapshots");
 	sentences_add(&sentences, NULL, &what, NULL);
 	if (s->values.count == 0) {
 		words_text(&none,

@@ -75,8 +75,10 @@ static void describe_imported(struct writer_state *s, const struct profile *prof
 	const char *command = command_short(&s->result->arena, p->command);
 	struct words w = { 0 };
 
+	const char *mode = strcmp(p->mode, "unknown") == 0 ? "maybe sampled" : p->mode;
+
 	words_text(&w, arena_printf(&s->result->arena, "%s%s%s heap profile, %s", command,
-				    command[0] ? ": " : "", profile->version, p->mode));
+				    command[0] ? ": " : "", profile->version, mode));
 	if (p->interval)
 		text_format(&w, ", one of {} on average", value_bytes(p->interval));
 	words_text(&w, p->has_totals ? "; it has live memory and totals, nothing of the run"

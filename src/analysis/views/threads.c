@@ -28,6 +28,7 @@
 	X(THREAD_TOTAL, "total_bytes", "TOTAL", UNIT_BYTES)                                        \
 	X(THREAD_FREES, "frees", "FREES", UNIT_COUNT)                                              \
 	X(THREAD_FREED_BYTES, "freed_bytes", NULL, UNIT_BYTES)                                     \
+	X(THREAD_ALLOCATOR_NS, "allocator_ns", "TIME", UNIT_NS)                                    \
 	X(THREAD_HELD, "live_bytes", "HOLDS", UNIT_BYTES)                                          \
 	X(THREAD_BY_OTHERS_BLOCKS, "freed_by_others_blocks", NULL, UNIT_COUNT)                     \
 	X(THREAD_BY_OTHERS, "freed_by_others_bytes", "FREED BY OTHERS", UNIT_BYTES)                \
@@ -72,6 +73,7 @@ struct thread_maker {
 	double calls_variance, bytes_variance, shown_calls_variance, shown_bytes_variance;
 	double remote_blocks_variance, remote_bytes_variance;
 	bool several; /* several processes */
+	bool timed;   /* calls of some were timed */
 };
 
 static bool remote_fields(struct thread_maker *m, struct slot *s, uint32_t owner,
@@ -201,6 +203,7 @@ static bool add_process(struct thread_maker *m, const struct profile_process *p,
 		m->shown_bytes_variance += bytes_variance;
 		m->shown_calls = saturating_add(m->shown_calls, t.calls);
 		m->shown_bytes = saturating_add(m->shown_bytes, t.bytes);
+		m->timed |= p->timed_of != NULL;
 		m->several |= m->count && m->rows[m->count - 1].process != p;
 		m->rows[m->count++] = (struct row){ p, t, s };
 	}
@@ -219,6 +222,8 @@ static uint64_t weight(const struct thread_maker *m, const struct row *r)
 		return r->thread.bytes;
 	case COST_LIVE:
 		return is_held_known(r->slot) ? r->slot->sums->live_bytes : 0;
+	case COST_TIME:
+		return r->slot->threads == 1 ? r->slot->sums->allocator_ns : 0;
 	default:
 		return r->thread.calls;
 	}
@@ -302,6 +307,10 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	row[THREAD_FREES] = value_part(UNIT_COUNT, t->frees, VARIANCE_FREES, sums);
 	row[THREAD_FREED_BYTES] =
 		value_part(UNIT_BYTES, t->freed_bytes, VARIANCE_FREED_BYTES, sums);
+	row[THREAD_ALLOCATOR_NS] =
+		r->process->timed_of && r->slot->threads == 1
+			? value_part(UNIT_NS, sums->allocator_ns, VARIANCE_TIME, sums)
+			: value_unknown();
 	if (r->slot->threads == 1)
 		fill_slot(m, r, row);
 	return true;
@@ -332,6 +341,8 @@ static bool fill_table(struct thread_maker *m)
 	m->shown = MIN(m->count, m->query->limit);
 	if (!m->several)
 		shown[THREAD_PROCESS].title = NULL;
+	if (!m->timed)
+		shown[THREAD_ALLOCATOR_NS].title = NULL;
 	if (!m->remote_blocks)
 		shown[THREAD_BY_OTHERS].title = shown[THREAD_FOR_OTHERS].title =
 			shown[THREAD_MOSTLY].title = NULL;
@@ -422,7 +433,7 @@ static bool make(struct thread_maker *m, const bool *processes, bool *const *thr
 	return fill_table(m) && say(m) && notes(m);
 }
 
-static int check(const struct query *q, struct error *error)
+static int check(const struct profile *profile, const struct query *q, struct error *error)
 {
 	const struct filters *f = &q->filters;
 
@@ -431,11 +442,15 @@ static int check(const struct query *q, struct error *error)
 				 "the view threads counts whole threads: the only filters it "
 				 "takes are --thread and --process; '--view functions --by "
 				 "thread' takes all");
-	if (q->has_cost && q->cost != COST_CALLS && q->cost != COST_TOTAL && q->cost != COST_LIVE)
-		return error_set(error,
-				 "the view threads takes the costs calls, total and live; '--view "
-				 "functions --by thread --cost %s' takes all",
-				 cost_rows[q->cost].name);
+	if (q->has_cost && q->cost != COST_CALLS && q->cost != COST_TOTAL && q->cost != COST_LIVE &&
+	    q->cost != COST_TIME)
+		return error_set(
+			error,
+			"the view threads takes the costs calls, total, live and time; '--view "
+			"functions --by thread --cost %s' takes all",
+			cost_rows[q->cost].name);
+	if (q->has_cost && selection_check_timed(profile, q->cost, error) < 0)
+		return -1;
 	if (q->at.kind > MOMENT_END || q->at.kind == MOMENT_PEAK || q->minus.kind)
 		return error_set(error, "what threads hold is known only at the end; '--view "
 					"functions --by thread --at peak' shows the peak");
@@ -454,7 +469,7 @@ struct result *analyse_threads(const struct profile *profile, struct locations *
 	bool *processes, **threads = NULL;
 
 	(void)locations;
-	if (check(query, error) < 0)
+	if (check(profile, query, error) < 0)
 		return NULL;
 	processes = choose_processes(profile, f->process, &scratch, error);
 	if (processes && f->thread)

@@ -200,8 +200,8 @@ static int bundle(void *state, const struct common_options *common, struct error
 		return -1;
 	if (profile_is_imported(profile)) {
 		profile_free(profile);
-		return error_set(error, "a heap profile of another tool cannot be bundled: a "
-					"recording has no way to say what is not known of it");
+		return error_set(error, "a heap profile of another tool cannot be bundled, "
+					"only a recording");
 	}
 	if (c->bundle.source_lines && c->source_folders.count == 0 && add_project(c, error) < 0) {
 		profile_free(profile);

@@ -34,6 +34,8 @@ static const struct option_row option_rows[] = {
 	[CHECK_PEAK] = { "max-peak", 0, "SIZE", "maximum live bytes" },
 	[CHECK_LEAKED] = { "max-leaked", 0, "SIZE", "maximum bytes not freed at exit" },
 	[CHECK_LEAKED_BLOCKS] = { "max-leaked-blocks", 0, "N", "maximum blocks not freed at exit" },
+	[CHECK_UNREACHABLE] = { "max-unreachable", 0, "SIZE",
+				"maximum bytes that nothing refers to any more; needs an image" },
 	[CHECK_CALLS] = { "max-calls", 0, "N", "maximum number of allocations" },
 	[CHECK_TOTAL] = { "max-total", 0, "SIZE", "maximum bytes requested in total" },
 	[CHECK_TEMPORARY] = { "max-temporary", 0, "N", "maximum number of temporary allocations" },

@@ -17,8 +17,14 @@
 
 enum diff_option { OPT_VIEW = QUERY_COUNT, OPT_FORMAT, OPT_BYTES, OPT_TO, OPT_PER };
 
+static bool view_compares(const void *row)
+{
+	return ((const struct analysis *)row)->compares;
+}
+
 static const struct option_row option_rows[] = {
-	[OPT_VIEW] = { "view", 'v', "VIEW", "which view to show", .choices = WORDS(analyses),
+	[OPT_VIEW] = { "view", 'v', "VIEW", "which view to show",
+		       .choices = WORDS_THAT(analyses, view_compares),
 		       .fallback = "summary; sites with --cost; functions with --by" },
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format",
 			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },

@@ -20,6 +20,7 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/text/printable.h"
+#include "util/text/units.h"
 
 enum export_option { OPT_FORMAT = QUERY_COUNT, OPT_OUTPUT };
 
@@ -204,6 +205,13 @@ static int export_profile(const struct export_command *c, const struct profile *
 	return status;
 }
 
+/* Other formats have no place for what is wrong with the recording, of which reports tell. */
+static void print_warnings(struct profile_notes warnings)
+{
+	for (size_t i = 0; i < warnings.count; i++)
+		cli_error("%s %s", units_count(warnings.at[i].count).text, warnings.at[i].text);
+}
+
 static int export_recording(void *state, const struct common_options *common, struct error *error)
 {
 	struct export_command *c = state;
@@ -238,9 +246,11 @@ static int export_recording(void *state, const struct common_options *common, st
 
 	for (size_t i = 0; i < profile->process_count; i++)
 		sampled |= profile->processes[i].interval != 0;
-	profile_free(profile);
 	if (status == 0 && strcmp(output, "-") != 0)
 		cli_error("wrote %s", output);
+	if (status == 0)
+		print_warnings(profile->warnings);
+	profile_free(profile);
 	if (status == 0 && c->exporter->lost)
 		cli_error("%s", c->exporter->lost);
 	if (status == 0 && sampled)

@@ -38,6 +38,19 @@ static int read_one(struct merge_command *c, const char *path, struct error *err
 		return -1;
 	if (recording_decode(map.bytes.data, map.bytes.size, &recording, &reason) < 0)
 		return error_set(error, "%s: %s", path, reason.message);
+	const struct recording_warnings *w = &recording.warnings;
+
+	if (w->unknown_chunks || w->bad_chunks || w->cut_bytes || w->unfinished) {
+		bool is_newer = w->unknown_chunks != 0;
+
+		recording_release(&recording);
+		return error_set(error,
+				 is_newer ? "%s holds data of a newer heapgauge, which would be "
+					    "lost: merge it with that one"
+					  : "%s is damaged or was not finished, and would look "
+					    "whole: only whole recordings are merged",
+				 path);
+	}
 	if (vector_push(&c->recordings, recording))
 		return 0;
 	recording_release(&recording);

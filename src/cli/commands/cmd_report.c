@@ -124,7 +124,9 @@ static struct profile *open_either(const struct report *report, char **ret_name,
 				   struct error *error)
 {
 	if (report->pid)
-		return process_open(report->pid, ret_name, error);
+		return process_open(report->pid,
+				    report->view_given && report->show.view->needs_pages, ret_name,
+				    error);
 	*ret_name = recording_path(report->path, error);
 	return *ret_name ? recording_open(*ret_name, error) : NULL;
 }

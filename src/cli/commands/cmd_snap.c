@@ -18,7 +18,7 @@ static const struct option_row rows[] = {
 
 struct snap_command {
 	const char *name;
-	uint64_t pid;
+	pid_t pid;
 };
 
 static int take_option(void *state, int option, const char *value, struct error *error)
@@ -29,7 +29,7 @@ static int take_option(void *state, int option, const char *value, struct error 
 		c->name = value;
 	else if (c->pid)
 		return error_set(error, "one process at a time");
-	else if (options_number("PID", value, &c->pid, error) < 0)
+	else if (options_pid("PID", value, &c->pid, error) < 0)
 		return error_set(error, "'%s' is not a process id", value);
 	return 0;
 }
@@ -46,7 +46,7 @@ static int snap(void *state, const struct common_options *common, struct error *
 	const struct snap_command *c = state;
 
 	(void)common;
-	return request_snapshot((pid_t)c->pid, c->name, error);
+	return request_snapshot(c->pid, c->name, error);
 }
 
 static int run_snap(int argc, char **argv)

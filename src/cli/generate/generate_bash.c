@@ -72,7 +72,7 @@ static void put_takers(FILE *out)
 		struct row_walk walk = { commands[i], 0 };
 
 		while (is_listed(commands[i]) && (row = row_walk_next(&walk)))
-			if (row->argument) {
+			if (row->argument && !row->if_omitted) {
 				put_pattern(out, commands[i], row);
 				fputs("return 0 ;;\n", out);
 			}

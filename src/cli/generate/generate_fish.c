@@ -132,7 +132,7 @@ static void put_takers(FILE *out)
 
 	fputs("function __heapgauge_takes\n\tcontains -- $argv[1]", out);
 	while ((row = row_walk_next(&walk))) {
-		if (!row->argument)
+		if (!row->argument || row->if_omitted)
 			continue;
 		fprintf(out, " --%s", row->name);
 		if (row->letter)

@@ -102,7 +102,7 @@ static void put_option(FILE *out, const struct option_row *row)
 	put_text(out, row->name);
 	fputs("\\fR", out);
 	if (row->argument)
-		fprintf(out, " \\fI%s\\fR", row->argument);
+		fprintf(out, row->if_omitted ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", row->argument);
 	fputc('\n', out);
 	put_sentence(out, sentence ? sentence : row->help);
 	if (row->scope == OPTION_NOT_IN_FOLDER)

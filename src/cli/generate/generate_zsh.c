@@ -80,11 +80,12 @@ static void put_option(FILE *out, const struct command *command, const struct op
 		fprintf(out, "(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->name, row->letter,
 			row->argument ? "+" : "", row->name, row->argument ? "=" : "");
 	else
-		fprintf(out, "--%s%s[", row->name, row->argument ? "=" : "");
+		fprintf(out, "--%s%s%s[", row->name, row->argument ? "=" : "",
+			row->if_omitted ? "-" : "");
 	put_spec_text(out, row->help);
 	fputc(']', out);
 	if (row->argument) {
-		fputc(':', out);
+		fputs(row->if_omitted ? "::" : ":", out);
 		put_spec_text(out, row->argument);
 		fputc(':', out);
 		put_action(out, command, row);

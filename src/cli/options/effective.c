@@ -23,7 +23,7 @@ void effective_options_take(struct effective_options *options, const struct opti
 	buffer_printf(text, " --%s", row->name);
 	if (!row->argument)
 		return;
-	buffer_char(text, ' ');
+	buffer_char(text, row->if_omitted ? '=' : ' ');
 	append_shell_word(text, value);
 }
 

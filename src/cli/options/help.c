@@ -113,9 +113,10 @@ static void print_option(FILE *out, const struct option_row *row, size_t columns
 	AUTO_FREE char *sentence = help_sentence(row);
 	char left[96];
 
-	snprintf(left, sizeof left, "%c%c%c --%s%s%s", row->letter ? '-' : ' ',
+	snprintf(left, sizeof left, "%c%c%c --%s%s%s%s", row->letter ? '-' : ' ',
 		 row->letter ? row->letter : ' ', row->letter ? ',' : ' ', row->name,
-		 row->argument ? " " : "", row->argument ? row->argument : "");
+		 row->if_omitted ? "[=" : (row->argument ? " " : ""),
+		 row->argument ? row->argument : "", row->if_omitted ? "]" : "");
 	print_pair(out, left, sentence ? sentence : row->help, OPTION_COLUMN, columns);
 }
 

@@ -162,6 +162,8 @@ static int take_option(struct options *o, size_t index, const char *attached, co
 {
 	const struct option_row *row = options_row(o, index);
 
+	if (row->argument && !attached)
+		attached = row->if_omitted;
 	if (row->argument && !attached) {
 		if (o->at >= o->argc) {
 			error_set(error, "--%s needs a value: %s", row->name, row->argument);

@@ -45,6 +45,8 @@ struct option_row {
 	bool takes_two;	      /* or two of them: calls,total */
 	const char *group;    /* heading in help and man page; NULL: none */
 	const char *fallback; /* the default, described in words; NULL: not mentioned */
+	const char *
+		if_omitted; /* the value of --name alone, so that one must be attached: --name=VALUE; NULL: it needs one */
 	enum option_scope scope;
 };
 

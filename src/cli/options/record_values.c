@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
+#include "cli/options/options.h"
 #include "format/live/live_handover.h"
 #include "util/text/units.h"
 
@@ -31,6 +33,22 @@ int record_take_budget(struct collect_options *collect, const char *value, struc
 	return 0;
 }
 
+int record_take_wait(struct collect_options *collect, const char *value, struct error *error)
+{
+	if (strcmp(value, "all") == 0)
+		collect->wait_ns = COLLECT_WAIT_ALL;
+	else if (!units_parse_duration(value, &collect->wait_ns))
+		return error_set(error, "--wait takes a time such as 10s, or all, not %s", value);
+	return 0;
+}
+
+int record_take_duration(struct collect_options *collect, const char *value, struct error *error)
+{
+	if (!units_parse_duration(value, &collect->duration_ns) || collect->duration_ns == 0)
+		return error_set(error, "--duration takes a time such as 30s, not %s", value);
+	return 0;
+}
+
 int record_take_otel_labels(struct collect_options *collect, const char *value, struct error *error)
 {
 	size_t keys = 0;
@@ -49,6 +67,22 @@ int record_take_otel_labels(struct collect_options *collect, const char *value, 
 		return error_set(error, "--otel-labels takes 1 to %d keys of %d bytes in total",
 				 LIVE_OTEL_KEYS, LIVE_OTEL_BYTES - 1);
 	collect->otel_labels = value;
+	return 0;
+}
+
+int record_take_time_calls(struct collect_options *collect, const char *value, struct error *error)
+{
+	int how = PR_TSC_ENABLE;
+
+	if (options_number("time-calls", value, &collect->time_calls, error) < 0)
+		return -1;
+	if (collect->time_calls == 0 || collect->time_calls > LIVE_TIME_CALLS_MAX)
+		return error_set(error, "--time-calls takes 1 to %d, not %s", LIVE_TIME_CALLS_MAX,
+				 value);
+	/* Programs inherit it. A kernel that does not know the request leaves it enabled. */
+	if (prctl(PR_GET_TSC, &how) == 0 && how != PR_TSC_ENABLE)
+		return error_set(error, "--time-calls reads the time-stamp counter, which is "
+					"disabled here (prctl PR_SET_TSC)");
 	return 0;
 }
 

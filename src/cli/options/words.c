@@ -12,29 +12,38 @@
 
 enum { NAME_MAX_BYTES = 32 };
 
+static const char *name_of(const char *row)
+{
+	const char *name;
+
+	memcpy(&name, row, sizeof name);
+	return name;
+}
+
 const char *words_at(const struct words *words, size_t index, const char **ret_help)
 {
 	const char *row = words->rows;
-	const char *name, *help = NULL;
+	const char *help = NULL;
 
 	if (ret_help)
 		*ret_help = NULL;
 	if (!row)
 		return NULL;
-	row += index * words->row_bytes;
-	memcpy(&name, row, sizeof name);
-	if (name && words->helped)
-		memcpy(&help, row + sizeof name, sizeof help);
+	for (; name_of(row); row += words->row_bytes)
+		if ((!words->lists || words->lists(row)) && index-- == 0)
+			break;
+	if (name_of(row) && words->helped)
+		memcpy(&help, row + sizeof help, sizeof help);
 	if (ret_help)
 		*ret_help = help;
-	return name;
+	return name_of(row);
 }
 
 bool words_have(const struct words *words, const char *name)
 {
-	const char *word;
+	const char *row = words->rows, *word;
 
-	for (size_t i = 0; (word = words_at(words, i, NULL)); i++) {
+	for (; row && (word = name_of(row)); row += words->row_bytes) {
 		size_t length = strlen(word);
 
 		if (strcmp(word, name) == 0 ||

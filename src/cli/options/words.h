@@ -12,17 +12,23 @@ struct words {
 	const void *rows; /* NULL: no list */
 	size_t row_bytes;
 	bool helped;
+	/* Whether a row is listed. The others are known too: what takes them can say why it refuses. NULL: all are. */
+	bool (*lists)(const void *row);
 };
 #define WORDS(table)                                                                               \
 	{                                                                                          \
-		(table), sizeof(table)[0], false                                                   \
+		(table), sizeof(table)[0], false, NULL                                             \
+	}
+#define WORDS_THAT(table, lists)                                                                   \
+	{                                                                                          \
+		(table), sizeof(table)[0], false, (lists)                                          \
 	}
 #define WORDS_WITH_HELP(table)                                                                     \
 	{                                                                                          \
-		(table), sizeof(table)[0], true                                                    \
+		(table), sizeof(table)[0], true, NULL                                              \
 	}
 
-/* Returns the name at `index`, NULL after the last. *ret_help (may be NULL) gets its description, or NULL. */
+/* Returns the name at `index` of those listed, NULL after the last. *ret_help (may be NULL) gets its description, or NULL. */
 const char *words_at(const struct words *words, size_t index, const char **ret_help);
 /* Whether the list has the name. A list entry that ends in ':' matches everything that starts with it. */
 bool words_have(const struct words *words, const char *name);

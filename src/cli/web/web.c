@@ -14,6 +14,9 @@
 #include "base/compiler.h"
 #include "analysis/result/imported.h"
 #include "cli/open.h"
+#include "model/estimates.h"
+#include "model/image/reach.h"
+#include "model/memory/pages.h"
 #include "model/tags.h"
 #include "serve/page.h"
 #include "serve/reply.h"
@@ -21,22 +24,11 @@
 #include "util/files.h"
 #include "util/text/json.h"
 
-/* Most of the page is about a run: its peak, its time, its threads. */
-static int check_shown(const struct profile *profile, struct error *error)
-{
-	return profile_is_imported(profile)
-		       ? error_set(
-				 error,
-				 "the page shows recordings, and this is a heap profile of another "
-				 "tool: use heapgauge report, diff, check or export")
-		       : 0;
-}
-
 int web_open_file(struct web_file *file, const char *path, struct error *error)
 {
 	file->path = recording_path(path, error);
 	file->profile = file->path ? recording_open(file->path, error) : NULL;
-	return file->profile ? check_shown(file->profile, error) : -1;
+	return file->profile ? 0 : -1;
 }
 
 int web_open(struct web *web, const char *const *paths, size_t count, const char *before_path,
@@ -56,7 +48,7 @@ int web_adopt(struct web *web, struct profile *profile, const char *name, struct
 	struct web_file file = { .path = strdup(name), .profile = profile };
 
 	if (file.path && vector_push(&web->files, file))
-		return check_shown(profile, error);
+		return 0;
 	free(file.path);
 	profile_free(profile);
 	return error_set(error, "out of memory");
@@ -136,6 +128,28 @@ static bool is_tagged(const struct profile *profile)
 	return false;
 }
 
+/* What only some recordings have: the page leaves out the others' parts. */
+static void print_parts(struct json *j, const struct profile *profile)
+{
+	json_field_bool(j, "tagged", is_tagged(profile));
+	json_field_bool(j, "pages", profile_any_pages(profile));
+	json_field_bool(j, "image", profile_any_reach(profile));
+	json_field_bool(j, "timed", profile_is_timed(profile));
+}
+
+/* A heap profile of another tool: the costs that it has. A recording has all, and no list. */
+static void print_known(struct json *j, const struct profile *profile)
+{
+	if (!profile_is_imported(profile))
+		return;
+	json_key(j, "known_costs");
+	json_array(j);
+	for (const struct cost_word *c = cost_words; c->name; c++)
+		if (imported_knows(profile, c->cost, c->at))
+			json_string(j, c->name);
+	json_end_array(j);
+}
+
 static void print_files(struct json *j, const struct web *web)
 {
 	json_key(j, "files");
@@ -149,7 +163,8 @@ static void print_files(struct json *j, const struct web *web)
 		json_field_string(j, "path", path);
 		json_field_string(j, "name", path_base(path));
 		json_field_string(j, "command", command);
-		json_field_bool(j, "tagged", is_tagged(web->files.at[i].profile));
+		print_parts(j, web->files.at[i].profile);
+		print_known(j, web->files.at[i].profile);
 		json_end_object(j);
 	}
 	json_end_array(j);

@@ -14,8 +14,10 @@
 
 #include <zlib.h>
 
+#include "analysis/result/imported.h"
 #include "base/compiler.h"
 #include "cli/web/web.h"
+#include "model/image/reach.h"
 #include "serve/guard.h"
 #include "serve/page.h"
 #include "util/cleanup.h"
@@ -50,6 +52,7 @@ static const char *const questions[] = {
 	"view=sites&cost=max&kind=mmap&limit=300",
 	"view=health",
 	"view=modules",
+	"view=globals&limit=100",
 	"view=processes",
 	"view=threads",
 	"view=tags&cost=peak",
@@ -68,12 +71,21 @@ static const char *const questions[] = {
 	"view=functions&by=size&cost=calls&limit=100",
 	"view=sizes&cost=total&limit=200",
 	"view=sizes&cost=waste&limit=200",
+	"view=sizes&cost=live&limit=200",
 	"view=threads&cost=calls",
 	"view=threads&cost=total",
 	"view=history&by=own&cost=leaked&limit=9",
 	"view=history&by=own&cost=total&limit=9",
 	"view=history&by=own&cost=calls&limit=9",
 	"view=history&by=own&cost=temporary&limit=9",
+	/* refused, and so skipped, by a recording without pages or timed calls */
+	"view=pages&limit=300",
+	"view=sites&cost=time&kind=heap&limit=300",
+	"view=flame&cost=time&limit=3000",
+	"view=functions&by=own&cost=time&limit=300",
+	"view=functions&by=function&cost=time&limit=300",
+	"view=threads&cost=time",
+	"view=map&limit=5000",
 };
 
 /* Those that a page with all sites answers itself, and better: these have fewer rows. */
@@ -97,6 +109,23 @@ static const char *const summed_questions[] = {
 	"view=functions&by=module&cost=calls&limit=100",
 	"view=flame&cost=calls&limit=2000",
 	"view=flame&cost=temporary&limit=2000",
+};
+
+/* The page of a heap profile of another tool asks for live memory where that of a recording asks for the peak. */
+static const char *const imported_questions[] = {
+	"view=flame&cost=leaked&fold-libraries=1&limit=300",
+	"view=functions&by=own&cost=leaked&limit=300",
+	"view=functions&by=line&cost=leaked&limit=300",
+	"view=functions&by=file&cost=leaked&limit=100",
+	"view=functions&by=module&cost=leaked&limit=100",
+	"view=functions&by=type&cost=leaked&limit=100",
+	"view=functions&by=language&cost=leaked&limit=100",
+	"view=sites&at=end&cost=blocks&kind=heap&limit=300",
+	"view=flame&at=end&cost=blocks&limit=3000",
+};
+
+static const char *const image_questions[] = {
+	"view=leaks&limit=300",
 };
 
 /* With several processes, Start shows the one that was started: these queries are repeated for it alone. */
@@ -175,6 +204,12 @@ static void add_answer(struct web *web, const char *question, struct buffer *dat
 		data->size = before;
 }
 
+static void add_answers(struct web *web, const char *const *list, size_t count, struct buffer *data)
+{
+	for (size_t i = 0; i < count; i++)
+		add_answer(web, list[i], data);
+}
+
 static void add_started(struct web *web, struct buffer *data)
 {
 	const struct profile *profile = web->files.at[0].profile;
@@ -207,10 +242,13 @@ static void append_results(struct web *web, bool has_sites, struct buffer *out)
 
 	buffer_char(&results, '{');
 	add_started(web, &results);
-	for (size_t i = 0; i < ARRAY_SIZE(questions); i++)
-		add_answer(web, questions[i], &results);
-	for (size_t i = 0; i < ARRAY_SIZE(summed_questions) && !has_sites; i++)
-		add_answer(web, summed_questions[i], &results);
+	add_answers(web, questions, ARRAY_SIZE(questions), &results);
+	if (!has_sites)
+		add_answers(web, summed_questions, ARRAY_SIZE(summed_questions), &results);
+	if (profile_is_imported(web->files.at[0].profile))
+		add_answers(web, imported_questions, ARRAY_SIZE(imported_questions), &results);
+	if (profile_any_reach(web->files.at[0].profile))
+		add_answers(web, image_questions, ARRAY_SIZE(image_questions), &results);
 	buffer_char(&results, '}');
 	append_compressed(out, &results);
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/result/imported.h"
 #include "analysis/result/owners.h"
 #include "analysis/result/types.h"
 #include "base/compiler.h"
@@ -117,7 +118,7 @@ static bool enter(struct sites *s, const struct profile_process *p, node_id stac
 static bool reach(struct sites *s, const struct profile_process *p, node_id stack, uint32_t *ret)
 {
 	s->path.count = 0;
-	for (; stack.v && !s->reached[stack.v]; stack = profile_node(p, stack).parent)
+	for (; stack.v && !s->reached[stack.v]; stack = profile_parent(p, stack))
 		if (!vector_push(&s->path, stack.v))
 			return false;
 	*ret = stack.v ? s->reached[stack.v] - 1 : 0;
@@ -337,6 +338,8 @@ const char *web_sites_missing(const struct web *web)
 
 	if (web->asked->query.filters.suppression_path)
 		return "it was saved with suppressions";
+	if (profile_is_imported(profile))
+		return "it shows a heap profile of another tool, which has few of the numbers";
 	for (size_t i = 0; i < profile->process_count; i++)
 		for (size_t k = 0; k < profile->processes[i].site_count; k++)
 			if (profile->processes[i].sites[k].interval)

@@ -17,6 +17,8 @@
 #include "collect/binaries/project_root.h"
 #include "collect/profile/marks.h"
 #include "collect/kernel/procfs.h"
+#include "collect/process/memory_reading.h"
+#include "collect/process/pages.h"
 #include "collect/process/target.h"
 #include "collect/run/collector.h"
 #include "format/live/live_read.h"
@@ -31,10 +33,9 @@ static void name_linked_in(struct process_rows *rows)
 	linked_in_find(&files, rows);
 }
 
-/* The first module is the program itself. */
-static char *exe_of_rows(const struct process_rows *rows)
+static char *exe_of(const struct live_own *own)
 {
-	return strdup(rows->module_count > 1 ? rows->modules[1].path : "");
+	return strndup(own->exe, sizeof own->exe);
 }
 
 static void fill_process(const struct profile_copy *c, uint64_t now_ns, struct process_rows *rows)
@@ -46,7 +47,8 @@ static void fill_process(const struct profile_copy *c, uint64_t now_ns, struct p
 	free(row->command);
 	free(row->exe);
 	row->command = procfs_command(c->pid);
-	row->exe = exe && *exe ? TAKE(exe) : exe_of_rows(rows); /* another user may not ask */
+	/* Another user may not ask. */
+	row->exe = exe && *exe ? TAKE(exe) : exe_of(&profile_copy_head(c)->own);
 	row->pid = (uint32_t)c->pid;
 	row->ppid = (uint32_t)procfs_parent(c->pid);
 	row->rank = profile_copy_head(c)->own.rank;
@@ -69,7 +71,7 @@ static void fill_leftover(const struct profile_copy *c, bool running, struct pro
 	free(row->command);
 	free(row->exe);
 	row->command = strndup(own->command, sizeof own->command);
-	row->exe = exe_of_rows(rows);
+	row->exe = exe_of(own);
 	row->pid = profile_copy_head(c)->pid;
 	row->uid = fstat(c->fd, &st) == 0 ? st.st_uid + 1
 					  : 0; /* the file belongs to the user of the process */
@@ -105,16 +107,6 @@ static void note_clock(const struct profile_copy *c, struct process_row *process
 	process->health[HEALTH_unkept] += profile_copy_head(c)->own.no_file != 0;
 }
 
-/* The current time of the clock that births use. */
-static uint64_t clock_of(const struct profile_copy *c)
-{
-	uint64_t now_ns = clock_monotonic_ns();
-
-	if (!c->pid || profile_copy_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
-		return c->control.clock_ms;
-	return saturating_sub(now_ns, profile_copy_head(c)->started_mono_ns) / NS_PER_MS;
-}
-
 /* Fills in the rows from the copy, and the rest from /proc. */
 static int fill(const struct profile_copy *copied, enum profile_copy_parts parts, bool running,
 		const char *version, struct recording *recording, struct error *error)
@@ -129,9 +121,9 @@ static int fill(const struct profile_copy *copied, enum profile_copy_parts parts
 	int status = (parts == PROFILE_COPY_SUMS ? live_read_sums : live_read_rows)(
 		copied->memory, copied->bytes, copied->control.mode, rows, &reason);
 
-	if (status < 0 ||
-	    (parts == PROFILE_COPY_ALL &&
-	     live_read_ages(copied->memory, copied->bytes, clock_of(copied), rows, &reason) < 0))
+	if (status < 0 || (parts == PROFILE_COPY_ALL &&
+			   live_read_ages(copied->memory, copied->bytes,
+					  profile_copy_clock_ms(copied), rows, &reason) < 0))
 		return error_set(error, "the profile cannot be read: %s", reason.message);
 	if (parts == PROFILE_COPY_ALL)
 		mark_rows_of_copy(copied, rows);
@@ -139,14 +131,13 @@ static int fill(const struct profile_copy *copied, enum profile_copy_parts parts
 		fill_process(copied, clock_monotonic_ns(), rows);
 	else
 		fill_leftover(copied, running, rows);
-	if (parts == PROFILE_COPY_ALL)
-		name_linked_in(rows); /* reads its executable */
 	note_clock(copied, &rows->process);
 	return inspect_run(copied, &rows->process, version, &recording->run, error);
 }
 
-int inspect_copied(const struct profile_copy *copied, enum profile_copy_parts parts, bool running,
-		   const char *version, struct recording *ret, struct error *error)
+static int read_copied(const struct profile_copy *copied, enum profile_copy_parts parts,
+		       bool running, const char *version, struct recording *ret,
+		       struct error *error)
 {
 	struct recording recording = { 0 };
 
@@ -158,6 +149,16 @@ int inspect_copied(const struct profile_copy *copied, enum profile_copy_parts pa
 	return 0;
 }
 
+int inspect_copied(const struct profile_copy *copied, enum profile_copy_parts parts, bool running,
+		   const char *version, struct recording *ret, struct error *error)
+{
+	int status = read_copied(copied, parts, running, version, ret, error);
+
+	if (status == 0 && parts == PROFILE_COPY_ALL)
+		name_linked_in(&ret->processes[0]); /* reads its executable */
+	return status;
+}
+
 int inspect_recorded(struct profile_copy *copied, const struct recorded *recorded,
 		     enum profile_copy_parts parts, const char *version, struct recording *ret,
 		     struct error *error)
@@ -167,15 +168,87 @@ int inspect_recorded(struct profile_copy *copied, const struct recorded *recorde
 	return status < 0 ? status : inspect_copied(copied, parts, true, version, ret, error);
 }
 
-int inspect_process(pid_t pid, const char *version, struct recording *ret, struct error *error)
+static int read_pages(const struct recorded *recorded, struct pages_rows *ret, struct error *error)
+{
+	AUTO(live_profile_release) struct live_profile profile = LIVE_PROFILE_INIT;
+
+	if (live_profile_take_memory(&profile, recorded->pid, recorded->profile, error) < 0)
+		return -1;
+	return pages_read(&profile, recorded->pid,
+			  saturating_sub(clock_monotonic_ns(), profile.head->started_mono_ns), ret,
+			  error);
+}
+
+static void lend_profile(struct live_profile *profile, const struct profile_copy *copied)
+{
+	live_profile_lend(profile, copied);
+	if (copied->fd >= 0)
+		profile->held.fd = fcntl(copied->fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* What a collector would have read. Whose the memory is, is not known of a fork, which has no profile of what it inherited, and of a
+ * process that is not recorded any more. */
+static void read_memory(const struct profile_copy *copied, const struct recorded *recorded,
+			struct process_rows *rows)
+{
+	AUTO(memory_reading_release) struct memory_reading reading = { 0 };
+	AUTO(live_profile_release) struct live_profile profile = LIVE_PROFILE_INIT;
+	AUTO(cgroups_release) struct cgroups cgroups = { 0 };
+	AUTO(static_data_release) struct static_data globals = { 0 };
+	AUTO(loaded_release) struct loaded loaded = { 0 };
+	struct inherited inherited = { 0 };
+	const struct stat profile_file = { .st_dev = recorded->mapped.device,
+					   .st_ino = recorded->mapped.inode };
+	bool knows_parts = profile_copy_head(copied)->own.begin != LIVE_BEGIN_FORK &&
+			   copied->control.mode != LIVE_MODE_DORMANT;
+
+	cgroups_init(&cgroups, "");
+	struct cgroup_memory cgroup = cgroups_memory(&cgroups, recorded->pid);
+
+	reading.row.cgroup_limit_bytes = cgroup.limit_bytes;
+	reading.row.cgroup_usage_bytes = cgroup.usage_bytes;
+	reading.row.at_ns = rows->process.duration_ns; /* all of it is as of now */
+	lend_profile(&profile, copied);
+	memory_read_live(&profile, &reading.row);
+	if (!memory_read(&reading, recorded->pid, knows_parts ? &profile : NULL, &inherited))
+		return;
+	static_data_read(&globals, recorded->pid, &reading.list, reading.row.at_ns);
+	if (knows_parts && loaded_is_due(&reading.row))
+		loaded_scan(&loaded, recorded->pid);
+	/* Another program that it has executed has a profile of its own, or none. */
+	rows->memory =
+		recorded_maps(recorded->pid, &profile_file) ? malloc(sizeof *rows->memory) : NULL;
+	if (!rows->memory)
+		return;
+	*rows->memory = reading.row;
+	rows->memory_count = 1;
+	static_data_give(&globals, rows);
+	loaded_give(&loaded, rows);
+	rows->process.peak_rss_bytes = MAX(procfs_peak_rss(recorded->pid), reading.row.rss_bytes);
+}
+
+int inspect_process(pid_t pid, bool reads_pages, const char *version, struct recording *ret,
+		    struct error *error)
 {
 	AUTO(profile_copy_release) struct profile_copy copied = PROFILE_COPY_INIT;
+	AUTO(pages_rows_release) struct pages_rows pages = { 0 };
 	struct recorded recorded;
 
 	if (recorded_find(pid, &recorded, error) < 0)
 		return -1;
-	return inspect_recorded(&copied, &recorded, PROFILE_COPY_ALL, version, ret, error) < 0 ? -1
-											       : 0;
+	/* Before the sites, all of which the rows then have. */
+	if (reads_pages && read_pages(&recorded, &pages, error) < 0)
+		return -1;
+	/* In the memory of the process, what was swapped out of it looks like holes. */
+	profile_copy_hold(&copied, &recorded);
+	if (profile_copy_take(&copied, &recorded, PROFILE_COPY_ALL, error) < 0 ||
+	    read_copied(&copied, PROFILE_COPY_ALL, true, version, ret, error) < 0)
+		return -1;
+	ret->processes[0].pages = pages;
+	pages = (struct pages_rows){ 0 };
+	read_memory(&copied, &recorded, &ret->processes[0]);
+	name_linked_in(&ret->processes[0]); /* also the files that were found */
+	return 0;
 }
 
 int inspect_file(const char *path, const char *version, struct recording *ret,
@@ -197,6 +270,54 @@ int inspect_file(const char *path, const char *version, struct recording *ret,
 			(struct inspect_leftover){ profile_copy_head(&copied)->own,
 						   profile_copy_head(&copied)->started_mono_ns };
 	return 0;
+}
+
+static void fill_from_core(const struct core_file *core, struct process_row *row)
+{
+	row->ppid = (uint32_t)core->ppid;
+	row->uid = core->uid;
+	/* A debugger writes one of a process that goes on. */
+	row->end = core->signal ? END_SIGNAL : END_RUNNING;
+	row->exit_code = (uint32_t)core->signal;
+}
+
+int inspect_core_copied(const struct profile_copy *copied, const char *version,
+			struct recording *ret, struct error *error)
+{
+	if (inspect_copied(copied, PROFILE_COPY_ALL, false, version, ret, error) < 0)
+		return -1;
+	fill_from_core(copied->core, &ret->processes[0].process);
+	return 0;
+}
+
+int inspect_core_copy(struct profile_copy *copied, const struct core_file *core,
+		      struct recorded *ret_recorded, struct error *error)
+{
+	if (recorded_find_core(core, ret_recorded, error) < 0 ||
+	    profile_copy_take_core(copied, core, ret_recorded->profile, PROFILE_COPY_ALL, error) <
+		    0)
+		return -1;
+	/* In another PID namespace its numbers differ. */
+	if (profile_copy_head(copied)->pid != (uint32_t)core->pid &&
+	    profile_copy_head(copied)->pid == (uint32_t)core->ppid)
+		return error_set(
+			error,
+			"process %d had no profile of its own: it was a fork of a recorded one and had "
+			"not allocated anything since",
+			(int)core->pid);
+	return 0;
+}
+
+int inspect_core(const char *path, const char *version, struct recording *ret, struct error *error)
+{
+	AUTO(profile_copy_release) struct profile_copy copied = PROFILE_COPY_INIT;
+	AUTO(core_file_release) struct core_file core = CORE_FILE_INIT;
+	struct recorded recorded;
+
+	if (core_file_open(&core, path, error) < 0 ||
+	    inspect_core_copy(&copied, &core, &recorded, error) < 0)
+		return -1;
+	return inspect_core_copied(&copied, version, ret, error);
 }
 
 int inspect_exiting(const char *path, const char *version, struct recording *ret,

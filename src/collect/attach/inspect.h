@@ -13,8 +13,9 @@
 #include "util/error.h"
 
 /* A recording of the present state of one process. -1 with error set: the process does not exist, is not recorded, or may not
- * be read. */
-int inspect_process(pid_t pid, const char *version, struct recording *ret, struct error *error);
+ * be read. reads_pages: also reads its pages (collect/process/pages.h); fails if they cannot be known. */
+int inspect_process(pid_t pid, bool reads_pages, const char *version, struct recording *ret,
+		    struct error *error);
 
 /* The self-description of a process without a collector. */
 struct inspect_leftover {
@@ -25,6 +26,14 @@ struct inspect_leftover {
  * to the file as "it". */
 int inspect_file(const char *path, const char *version, struct recording *ret,
 		 struct inspect_leftover *ret_left, struct error *error);
+
+/* The same for a core file of a process that was recorded with --core. */
+int inspect_core(const char *path, const char *version, struct recording *ret, struct error *error);
+/* Its two steps: the copy, and the recording that is made of it. */
+int inspect_core_copy(struct profile_copy *copied, const struct core_file *core,
+		      struct recorded *ret_recorded, struct error *error);
+int inspect_core_copied(const struct profile_copy *copied, const char *version,
+			struct recording *ret, struct error *error);
 
 /* The same for a process that is about to exit and waits for the caller; `path` leads to its profile, or a copy of it. */
 int inspect_exiting(const char *path, const char *version, struct recording *ret,

@@ -207,7 +207,8 @@ bool elf_facts_of(struct span bytes, struct elf_facts *ret)
 	ret->entry = header.e_entry;
 	take_sections(&walk, ret);
 	elf_walk_end(&walk.elf);
-	if (header.e_machine == EM_X86_64 && raw_mmap_is_in(&walk.code, &walk.syscalls))
+	if ((header.e_machine == EM_X86_64 && raw_mmap_is_in_x86_64(&walk.code, &walk.syscalls)) ||
+	    (header.e_machine == EM_AARCH64 && raw_mmap_is_in_aarch64(&walk.code, &walk.syscalls)))
 		ret->unrecorded |= UNRECORDED_BIT(raw_mmap);
 	if (!walk.has_constants)
 		walk.by_words = signs_of_words(span_of(bytes.data, MIN(bytes.size, ELF_WALK_MAX)),

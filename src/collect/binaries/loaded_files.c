@@ -23,6 +23,7 @@
 #include "format/unrecorded.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/search.h"
 
 /* A program may map a file any number of times; namespaces are few. */
 enum { MAPPINGS_MAX = 1 << 16, PLACES_MAX = 64 };
@@ -197,16 +198,7 @@ static void maps_release(struct maps *maps)
 /* The start of the file that contains the address, if it is libc; else 0. */
 static uint64_t libc_of(const struct maps *maps, uint64_t address)
 {
-	size_t low = 0, high = maps->all.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (maps->all.at[middle].end > address)
-			high = middle;
-		else
-			low = middle + 1;
-	}
+	size_t low = FIRST_WHERE(i, maps->all.count, maps->all.at[i].end > address);
 	const struct mapping *m = low < maps->all.count ? &maps->all.at[low] : NULL;
 
 	return m && address >= m->start && is_libc(m->path) ? m->begins : 0;

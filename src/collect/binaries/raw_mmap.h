@@ -21,7 +21,8 @@ struct code {
 	size_t count;
 };
 
-/* For x86-64: by the instruction, or by syscall(), whose slots are given. */
-bool raw_mmap_is_in(const struct code *code, const struct elf_slots *syscalls);
+/* By the instruction, or by syscall(), whose slots are given. */
+bool raw_mmap_is_in_x86_64(const struct code *code, const struct elf_slots *syscalls);
+bool raw_mmap_is_in_aarch64(const struct code *code, const struct elf_slots *syscalls);
 
 #endif

@@ -25,6 +25,7 @@
 #include "collect/kernel/map_line.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/search.h"
 
 /* An allocation passes fewer functions of jemalloc before it is recorded. */
 enum { ALLOCATOR_DEPTH = 12 };
@@ -74,16 +75,8 @@ static void read_maps(struct reader *r, const char *at)
 
 static struct imported_mapping *mapping_of(struct reader *r, uint64_t address)
 {
-	size_t low = 0, high = r->mappings.count;
+	size_t low = FIRST_WHERE(i, r->mappings.count, r->mappings.at[i].start > address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (r->mappings.at[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low && address < r->mappings.at[low - 1].end ? &r->mappings.at[low - 1] : NULL;
 }
 
@@ -255,14 +248,20 @@ static int read_profile(struct reader *r, const char *text, struct recording *re
 	if (maps)
 		read_maps(r, maps);
 	/* The kernel maps the program first, unless it was started in an unusual way. */
-	if (maps && (maps = strchr(maps, '\n'))) {
+	const char *lines = maps ? strchr(maps, '\n') : NULL;
+
+	if (lines) {
 		struct map_line first;
 
-		if (map_line_next(&maps, &first) && first.name[0] == '/')
+		if (map_line_next(&lines, &first) && first.name[0] == '/')
 			program = span_of(first.name, strcspn(first.name, "\n"));
 	}
 	if (read_text(r, at, error) < 0)
 		return -1;
+	/* Nothing else tells: the sums at the top are not those of the stacks if the samples are adjusted. */
+	if (!maps)
+		return error_set(error,
+				 "it was cut off: the list of mappings at its end is missing");
 	return imported_finish(r->rows, "jemalloc heap_v2", "jemalloc", program, ret, error);
 }
 

@@ -13,22 +13,12 @@
 
 #include "base/compiler.h"
 #include "base/cursor.h"
+#include "base/pprof_fields.h"
 #include "util/cleanup.h"
 
-/* Field numbers of profile.proto, and what a field's key says of its encoding. */
-enum {
-	PROFILE_SAMPLE_TYPE = 1,
-	PROFILE_SAMPLE = 2,
-	PROFILE_MAPPING = 3,
-	PROFILE_LOCATION = 4,
-	PROFILE_FUNCTION = 5,
-	PROFILE_STRING = 6,
-	PROFILE_TIME_NANOS = 9,
-	PROFILE_DURATION_NANOS = 10,
-	PROFILE_PERIOD_TYPE = 11,
-	PROFILE_PERIOD = 12,
-	TABLES = 7,
-};
+/* Of messages that are collected, by field number. */
+enum { TABLES = PROFILE_STRING + 1 };
+/* What a field's key says of its encoding. */
 enum { WIRE_NUMBER = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5, WIRE_BITS = 3 };
 enum { ITEMS_MAX = 1 << 24, LINES_MAX = 128, DEPTH_MAX = 4096 };
 
@@ -175,6 +165,12 @@ static int collect(struct reader *r, struct span bytes, struct error *error)
 			: 0;
 }
 
+static bool is_bytes(struct span unit)
+{
+	return unit.size == 0 || is_text(unit, "bytes") || is_text(unit, "byte") ||
+	       is_text(unit, "B");
+}
+
 static int read_sample_types(struct reader *r, struct error *error)
 {
 	const span_vector *types = &r->tables[PROFILE_SAMPLE_TYPE];
@@ -183,10 +179,17 @@ static int read_sample_types(struct reader *r, struct error *error)
 	for (size_t i = 0; i < types->count; i++) {
 		if (!read_numbers(types->at[i], type, 2))
 			return damaged(error, "sample type");
-		for (size_t j = 0; j < ARRAY_SIZE(value_names); j++)
-			if (is_text(text(r, type[1]), value_names[j].name) &&
-			    !r->at[value_names[j].value])
-				r->at[value_names[j].value] = i + 1;
+		for (size_t j = 0; j < ARRAY_SIZE(value_names); j++) {
+			enum value value = value_names[j].value;
+
+			if (!is_text(text(r, type[1]), value_names[j].name) || r->at[value])
+				continue;
+			if ((value == LIVE_BYTES || value == TOTAL_BYTES) &&
+			    !is_bytes(text(r, type[2])))
+				return error_set(error, "its %s is not in bytes",
+						 value_names[j].name);
+			r->at[value] = i + 1;
+		}
 	}
 	if (!r->at[LIVE_BYTES] || !r->at[LIVE_BLOCKS])
 		return error_set(error, "not a heap profile: its sample types lack inuse_space and "
@@ -194,7 +197,9 @@ static int read_sample_types(struct reader *r, struct error *error)
 	if (!read_numbers(r->period_type, type, 2))
 		return damaged(error, "period type");
 	r->rows->has_totals = r->at[TOTAL_BYTES] && r->at[TOTAL_BLOCKS];
-	if (is_text(text(r, type[1]), "space") && r->period > 1)
+	r->rows->unknown_interval = !is_text(text(r, type[1]), "space") ||
+				    !is_bytes(text(r, type[2])) || r->period == 0;
+	if (!r->rows->unknown_interval && r->period > 1)
 		r->rows->interval = MIN(r->period, UINT64_C(1) << 62);
 	return 0;
 }

@@ -379,7 +379,9 @@ static void take_rows(struct imported_rows *r, struct process_rows *rows)
 	row->peak_bytes = row->bytes - row->freed_bytes;
 	row->peak_blocks = row->calls - row->frees;
 	row->imported = r->has_totals ? IMPORTED_WITH_TOTALS : IMPORTED_LIVE_ONLY;
-	row->mode = r->interval ? LIVE_MODE_SAMPLE : LIVE_MODE_EXACT;
+	row->mode = r->interval		  ? LIVE_MODE_SAMPLE
+		    : r->unknown_interval ? IMPORTED_MODE_UNKNOWN
+					  : LIVE_MODE_EXACT;
 	row->end = END_RUNNING;
 	rows->module_count = r->modules.count;
 	rows->modules = TAKE(r->modules.at);

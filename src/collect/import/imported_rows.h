@@ -41,6 +41,7 @@ struct imported_rows {
 	struct numbering nodes, site_nodes;
 	struct intern strings; /* with their place in texts */
 	uint64_t interval;     /* sampling, in bytes; 0: every block */
+	bool unknown_interval; /* whether the numbers are estimates is not known */
 	bool has_totals;
 	double bytes, total_bytes, blocks, calls; /* sums, before rounding */
 	uint64_t raised_bytes, raised_calls;	  /* by rounding */

@@ -12,13 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "util/buffer.h"
 #include "base/checked.h"
+#include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/files.h"
 
-enum { FILE_LIMIT_BYTES = 64 << 20 };
+/* The kernel allows a million mappings, each of which takes some 750 bytes of smaps. */
+enum { FILE_LIMIT_BYTES = 1 << 30 };
 
 struct procfs_path procfs_path(pid_t pid, const char *name)
 {
@@ -103,8 +104,8 @@ size_t procfs_small(const char *path, char *text, size_t room)
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* A line of /proc/meminfo, in bytes. */
-static uint64_t system_field(const char *text, const char *field)
+/* A line in kB of /proc/meminfo or /proc/PID/status, in bytes; 0 = it is not there. */
+static uint64_t field_bytes(const char *text, const char *field)
 {
 	const char *at = strstr(text, field);
 
@@ -116,12 +117,12 @@ struct procfs_system procfs_system(void)
 	char text[1024];
 
 	procfs_small("/proc/meminfo", text, sizeof text);
-	uint64_t swap = system_field(text, "\nSwapTotal:"),
-		 unused = system_field(text, "\nSwapFree:");
+	uint64_t swap = field_bytes(text, "\nSwapTotal:"),
+		 unused = field_bytes(text, "\nSwapFree:");
 
-	return (struct procfs_system){ .total_bytes = system_field(text, "MemTotal:"),
-				       .available_bytes = system_field(text, "\nMemAvailable:"),
-				       .cached_bytes = system_field(text, "\nCached:"),
+	return (struct procfs_system){ .total_bytes = field_bytes(text, "MemTotal:"),
+				       .available_bytes = field_bytes(text, "\nMemAvailable:"),
+				       .cached_bytes = field_bytes(text, "\nCached:"),
 				       .swapped_bytes = saturating_sub(swap, unused) };
 }
 
@@ -244,37 +245,37 @@ int procfs_statm_open(pid_t pid)
 	return open(procfs_path(pid, "statm").text, O_RDONLY | O_CLOEXEC);
 }
 
-uint64_t procfs_rss(int statm_fd)
+/* The number at that place of statm, which counts pages, in bytes; 0 = unknown. */
+static uint64_t statm_bytes(int fd, unsigned place)
 {
-	char text[128];
-	ssize_t got = statm_fd < 0 ? -1 : pread(statm_fd, text, sizeof text - 1, 0);
-	char *second;
+	char text[128], *at = text;
+	ssize_t got = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, 0);
 
 	if (got <= 0)
 		return 0;
 	text[got] = '\0';
-	second = strchr(text, ' ');
-	return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+	for (; place > 0 && at; place--) {
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	return at ? strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 uint64_t procfs_vm(int statm_fd)
 {
-	char text[128];
-	ssize_t got = statm_fd < 0 ? -1 : pread(statm_fd, text, sizeof text - 1, 0);
+	return statm_bytes(statm_fd, 0);
+}
 
-	if (got <= 0)
-		return 0;
-	text[got] = '\0';
-	return strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+uint64_t procfs_rss(int statm_fd)
+{
+	return statm_bytes(statm_fd, 1);
 }
 
 uint64_t procfs_peak_rss(pid_t pid)
 {
-	static const char field[] = "\nVmHWM:";
 	AUTO_FREE char *text = procfs_file(pid, "status", NULL);
-	const char *at = text ? strstr(text, field) : NULL;
 
-	return at ? strtoull(at + sizeof field - 1, NULL, 10) * 1024 : 0;
+	return text ? field_bytes(text, "\nVmHWM:") : 0;
 }
 
 uint64_t procfs_stack_pointer(pid_t pid, pid_t tid)

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "collect/kernel/core_file.h"
 #include "collect/kernel/map_line.h"
 #include "collect/kernel/mapped_file.h"
 #include "collect/kernel/procfs.h"
@@ -136,6 +137,74 @@ static void find_mappings(const char *maps, struct recorded *ret)
 			take_profile(ret, &map);
 }
 
+/* Whether other threads run on without it. */
+static bool is_main_gone(pid_t pid)
+{
+	AUTO_FREE char *status = procfs_file(pid, "status", NULL);
+	const char *line =
+		status && strstr(status, "\nState:\tZ") ? strstr(status, "\nThreads:") : NULL;
+
+	return line && strtol(line + sizeof "\nThreads:" - 1, NULL, 10) > 1;
+}
+
+/* ---- core files ---- */
+
+static bool core_has_magic(const struct core_file *core, uint64_t at)
+{
+	char magic[sizeof LIVE_MAGIC - 1];
+
+	return core_file_read(core, at, magic, sizeof magic) == sizeof magic &&
+	       memcmp(magic, LIVE_MAGIC, sizeof magic) == 0;
+}
+
+/* By its name, even if its memory is not there; or by its first bytes: names are missing if the core file was cut off. */
+static void find_in_core(const struct core_file *core, const char *maps, struct recorded *ret)
+{
+	struct map_line map;
+
+	for (const char *at = maps; map_line_next(&at, &map);)
+		if (map.offset == 0 && map.permissions[3] == 's' &&
+		    (begins(&map, "/memfd:heapgauge-profile") || recorded_file_name(map.name)))
+			take_profile(ret, &map);
+	for (const char *at = maps; ret->profile == 0 && map_line_next(&at, &map);)
+		if (map.permissions[1] == 'w' && core_has_magic(core, map.start))
+			take_profile(ret, &map);
+}
+
+static int not_in_core(const struct core_file *core, const struct recorded *recorded,
+		       struct error *error)
+{
+	if (recorded->profile == 0)
+		return error_set(
+			error, core->is_cut
+				       ? "it was cut off, and there is no profile in what is left"
+				       : "the program was not recorded: there is no profile in it");
+	if (recorded->file[0])
+		return error_set(
+			error,
+			"process %d kept its profile in %s, which is not part of core files unless bit 3 of "
+			"/proc/PID/coredump_filter is set: try 'heapgauge report' with that file",
+			(int)recorded->pid, recorded->file);
+	return error_set(
+		error,
+		"the profile of process %d is not in it: record the program with 'heapgauge record --core', or set "
+		"HEAPGAUGE_CORE=1 if it records itself",
+		(int)recorded->pid);
+}
+
+int recorded_find_core(const struct core_file *core, struct recorded *ret, struct error *error)
+{
+	AUTO_FREE char *maps = core_file_maps(core);
+
+	*ret = (struct recorded){ .pid = core->pid };
+	if (!maps)
+		return error_set(error, "out of memory");
+	find_in_core(core, maps, ret);
+	return ret->profile != 0 && core_has_magic(core, ret->profile)
+		       ? 0
+		       : not_in_core(core, ret, error);
+}
+
 int recorded_find(pid_t pid, struct recorded *ret, struct error *error)
 {
 	AUTO_FREE char *maps = NULL;
@@ -146,6 +215,11 @@ int recorded_find(pid_t pid, struct recorded *ret, struct error *error)
 	if (!maps)
 		return recorded_failed(pid, errno, error);
 	find_mappings(maps, ret);
+	if (ret->profile == 0 && maps[0] == '\0' && is_main_gone(pid))
+		return error_set(
+			error,
+			"process %d cannot be read: its main thread has ended by pthread_exit while others run, and then the kernel shows nothing of its memory; let that thread wait for the others (pthread_join) instead",
+			(int)pid);
 	if (ret->profile == 0)
 		return error_set(
 			error,

@@ -32,6 +32,10 @@ struct recorded {
 /* -1 with the error set: the process does not exist, is not recorded, or may not be read. */
 int recorded_find(pid_t pid, struct recorded *ret, struct error *error);
 
+struct core_file;
+/* The same for the process that a core file is of. */
+int recorded_find_core(const struct core_file *core, struct recorded *ret, struct error *error);
+
 struct recorded_list {
 	VECTOR(struct recorded) found;	    /* by pid */
 	VECTOR(struct recorded_file) files; /* that have profiles of processes that run */

@@ -2,7 +2,8 @@
 /*
  * Classifies mappings. The kernel names the main heap and the main stack, and newer C libraries name theirs; the rest is recognized by
  * its shape:
- *   thread stack    writable, with a guard (no access, small) directly below it
+ *   thread stack    writable, with a guard (no access, small, not the rest of an arena) directly below it
+ *                   (glibc 2.42 has no such guard: smaps_split_at_guards recognizes its stacks)
  *   glibc arena     starts at a multiple of 64 MiB, directly followed by its unused rest (no access)
  *   static data     directly follows the writable part of a module: the loader maps it for zero-initialized variables
  * Everything else is other anonymous memory: large blocks, the program's own mappings, and the arenas of other allocators. Pure; the
@@ -24,6 +25,7 @@
 struct head {
 	struct map_line line;
 	bool no_access, shared;
+	bool anonymous;	 /* private, writable */
 	bool code, data; /* private file mapping: executable, writable */
 };
 
@@ -46,21 +48,24 @@ static bool parse_head(const char *text, struct head *ret)
 	*ret = (struct head){ .line = map,
 			      .no_access = begins(map.permissions, "---"),
 			      .shared = map.permissions[3] == 's',
+			      .anonymous = begins(map.permissions, "rw") &&
+					   map.permissions[3] == 'p' && map.inode == 0,
 			      .code = begins(map.permissions, "r-xp") && map.inode != 0,
 			      .data = begins(map.permissions, "rw-p") && map.inode != 0 };
 	return true;
 }
 
-static bool is_stack(const struct head *m, const struct head *below)
+/* below_is_rest: what has no access is the rest of an arena, and no guard; then this is an arena, too, perhaps one without a rest. */
+static bool is_stack(const struct head *m, const struct head *below, bool below_is_rest)
 {
 	if (begins(m->line.name, "[stack") || begins(m->line.name, "[anon: glibc: pthread stack"))
 		return true;
-	return is_unnamed(m) && !m->no_access && is_unnamed(below) && below->no_access &&
-	       below->line.end == m->line.start &&
+	return !below_is_rest && is_unnamed(m) && !m->no_access && is_unnamed(below) &&
+	       below->no_access && below->line.end == m->line.start &&
 	       below->line.end - below->line.start <= GUARD_MAX_BYTES;
 }
 
-static enum mapping_kind kind_of(const struct head *m, const struct head *below)
+static enum mapping_kind kind_of(const struct head *m, const struct head *below, bool below_is_rest)
 {
 	const char *name = m->line.name;
 
@@ -70,7 +75,7 @@ static enum mapping_kind kind_of(const struct head *m, const struct head *below)
 		return MAPPING_SHARED;
 	if (strcmp(name, "[heap]") == 0 || begins(name, "[anon: glibc: malloc"))
 		return MAPPING_HEAP;
-	if (is_stack(m, below))
+	if (is_stack(m, below, below_is_rest))
 		return MAPPING_STACK;
 	if (is_unnamed(m) || begins(name, "[anon"))
 		return MAPPING_ANONYMOUS;
@@ -85,9 +90,8 @@ static bool is_static(const struct head *m, const struct head *below, const stru
 	       below->line.device == code->line.device;
 }
 
-/* The unused rest of an arena identifies the mapping before it. An arena directly after a small rest of another looks like a
- * stack, and a stack may start where an arena would: there the next stack's guard is not a rest, which would reach the arena's
- * end. */
+/* The unused rest of an arena identifies the mapping before it. A stack may start where an arena would: there the next stack's guard is not
+ * a rest, which would reach the arena's end. */
 static bool is_rest_of_arena(const struct head *rest, const struct mapping *below)
 {
 	uint64_t end = below->start + ARENA_BYTES;
@@ -105,11 +109,30 @@ static uint64_t kib(const char *text)
 	return strtoull(text, NULL, 10) * 1024;
 }
 
+/* The kernel writes a part of the file at a time, and mappings change in between: one that has grown down over others is written after
+ * them. What comes later holds. */
+static void end_before(struct smaps *smaps, uint64_t start)
+{
+	struct mapping *last;
+
+	while (smaps->list.count > 0 && smaps->list.at[smaps->list.count - 1].start >= start)
+		smaps->list.count--;
+	if (smaps->list.count == 0)
+		return;
+	last = &smaps->list.at[smaps->list.count - 1];
+	if (last->end <= start)
+		return;
+	last->end = start;
+	last->rss_bytes = MIN(last->rss_bytes, last->end - last->start);
+	last->swap_bytes = MIN(last->swap_bytes, last->end - last->start - last->rss_bytes);
+}
+
 bool smaps_parse(char *text, struct smaps *ret)
 {
 	struct head now = { 0 }, code = { 0 }, next;
 	struct mapping *last = NULL;
 	char *rest = text, *line;
+	bool now_is_rest = false; /* of the arena below it, up to that one's end */
 
 	*ret = (struct smaps){ 0 };
 	while ((line = strsep(&rest, "\n")) != NULL) {
@@ -117,16 +140,26 @@ bool smaps_parse(char *text, struct smaps *ret)
 			last->rss_bytes = kib(line + 4);
 		} else if (last && begins(line, "Swap:")) {
 			last->swap_bytes = kib(line + 5);
+		} else if (last && begins(line, "VmFlags:")) {
+			last->may_have_guards = now.anonymous && strstr(line, " nh");
 		} else if (parse_head(line, &next)) {
-			struct mapping mapping = { next.line.start, next.line.end,
-						   kind_of(&next, &now), 0, 0 };
+			struct mapping mapping = { .start = next.line.start,
+						   .end = next.line.end,
+						   .kind = kind_of(&next, &now, now_is_rest),
+						   .name = next.line.name,
+						   .offset = next.line.offset,
+						   .inode = next.line.inode,
+						   .is_code = next.code };
 
-			if (last && is_rest_of_arena(&next, last))
+			now_is_rest = last && is_rest_of_arena(&next, last);
+			if (now_is_rest)
 				last->kind = MAPPING_HEAP;
+			now_is_rest = now_is_rest && next.line.end % ARENA_BYTES == 0;
 			if (mapping.kind == MAPPING_ANONYMOUS && is_static(&next, &now, &code))
 				mapping.kind = MAPPING_STATIC;
 			if (next.code)
 				code = next;
+			end_before(ret, mapping.start);
 			if (!vector_push(&ret->list, mapping)) {
 				smaps_release(ret);
 				return false;
@@ -135,6 +168,83 @@ bool smaps_parse(char *text, struct smaps *ret)
 			now = next;
 		}
 	}
+	return true;
+}
+
+/* The parts of one mapping, while its runs are passed from the bottom to the top. */
+struct splitter {
+	struct smaps *to;
+	const struct mapping *m;
+	struct mapping part;
+	bool has_guard;
+};
+
+/* The next part begins at the end of this one. */
+static bool end_part(struct splitter *s, uint64_t end)
+{
+	struct mapping part = s->part;
+
+	part.end = end;
+	s->part = *s->m;
+	s->part.start = end;
+	s->part.rss_bytes = s->part.swap_bytes = 0;
+	return part.start >= end || vector_push(&s->to->list, part);
+}
+
+static bool add_guard(struct splitter *s, const struct page_run *run)
+{
+	s->has_guard = true;
+	if (!end_part(s, run->start))
+		return false;
+	s->part.kind = MAPPING_ANONYMOUS;
+	if (!end_part(s, run->end))
+		return false;
+	s->part.kind = MAPPING_STACK;
+	return true;
+}
+
+/* Runs before the first one end below the mapping. */
+static bool split(struct smaps *to, const struct mapping *m, const page_runs *runs, size_t first)
+{
+	struct splitter s = { .to = to, .m = m, .part = *m };
+	bool added = true;
+
+	s.part.rss_bytes = s.part.swap_bytes = 0;
+	for (size_t i = first; added && i < runs->count && runs->at[i].start < m->end; i++) {
+		struct page_run run = runs->at[i];
+
+		run.start = MAX(run.start, m->start);
+		run.end = MIN(run.end, m->end);
+		if (run.state & PAGE_GUARD)
+			added = add_guard(&s, &run);
+		else if (run.state & PAGE_RESIDENT)
+			s.part.rss_bytes += run.end - run.start;
+		else if (run.state & PAGE_SWAPPED)
+			s.part.swap_bytes += run.end - run.start;
+	}
+	if (!s.has_guard)
+		return vector_push(&to->list, *m);
+	return added && end_part(&s, m->end);
+}
+
+bool smaps_split_at_guards(struct smaps *smaps, const page_runs *runs)
+{
+	struct smaps made = { 0 };
+	size_t run = 0;
+
+	for (size_t i = 0; i < smaps->list.count; i++) {
+		const struct mapping *m = &smaps->list.at[i];
+
+		while (run < runs->count && runs->at[run].end <= m->start)
+			run++;
+		if (!(m->may_have_guards ? split(&made, m, runs, run)
+					 : vector_push(&made.list, *m))) {
+			smaps_release(&made);
+			return false;
+		}
+	}
+	smaps_release(smaps);
+	*smaps = made;
 	return true;
 }
 

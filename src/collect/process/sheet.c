@@ -24,6 +24,7 @@
 #include "base/compiler.h"
 #include "collect/kernel/pagemap.h"
 #include "util/cleanup.h"
+#include "util/search.h"
 
 #define ARENA_BYTES (64ull << 20)
 #define PAGED_MAX (16ull << 30)	     /* larger mappings are not queried page by page */
@@ -99,17 +100,7 @@ static uint64_t resident(struct maker *maker, struct part *part, uint64_t start,
 /* The first range that ends after the address. Ranges are sorted by address and do not overlap. */
 static size_t first_behind(const struct recorded_range *at, size_t count, uint64_t address)
 {
-	size_t low = 0;
-
-	while (low < count) {
-		size_t middle = low + (count - low) / 2;
-
-		if (at[middle].end > address)
-			count = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return FIRST_WHERE(i, count, at[i].end > address);
 }
 
 static size_t first_block(const struct maker *maker, uint64_t address)

@@ -168,11 +168,15 @@ void target_free(struct target *target)
 	vector_release(&target->inherited.list);
 	vector_release(&target->threads);
 	loaded_release(&target->loaded);
+	static_data_release(&target->static_data);
+	vector_release(&target->size_moments);
 	mark_rows_release(&target->marks);
 	vector_release(&target->requests);
 	vector_release(&target->sample.requests);
 	for (size_t i = 0; target->triggers && i < target->conditions->list.count; i++)
 		trigger_state_release(&target->triggers[i]);
+	pages_rows_release(&target->pages);
+	recording_release(&target->image);
 	free(target->triggers);
 	free(target->known.command);
 	free(target->known.exe);
@@ -343,6 +347,15 @@ static void follow_system(struct target *target, uint64_t at_ns)
 	target->next_system_ns = at_ns + SYSTEM_INTERVAL_NS;
 }
 
+/* Those on stacks are the worker's. The peak and the end are pages only, as often as reading them may take time. */
+static bool is_evaluated(const struct target *target, const struct trigger *trigger, uint64_t at_ns)
+{
+	if (trigger->kind == TRIGGER_PEAK || trigger->kind == TRIGGER_END)
+		return !target_is_sampling(target) && !target->wants_pages &&
+		       at_ns >= target->next_pages_ns;
+	return trigger->kind != TRIGGER_STACK;
+}
+
 void target_check_triggers(struct target *target, const struct triggers *triggers, uint64_t now_ns)
 {
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
@@ -372,7 +385,7 @@ void target_check_triggers(struct target *target, const struct triggers *trigger
 	if (input.group_limit_bytes != 0)
 		input.memory_bytes = MIN(input.memory_bytes, input.group_limit_bytes);
 	for (size_t i = 0; i < triggers->list.count && target->triggers; i++) {
-		if (triggers->list.at[i].kind != TRIGGER_STACK && /* the worker's */
+		if (is_evaluated(target, &triggers->list.at[i], at_ns) &&
 		    trigger_fires(&triggers->list.at[i], &target->triggers[i], &input))
 			target_fire(target, &triggers->list.at[i]);
 	}
@@ -380,7 +393,14 @@ void target_check_triggers(struct target *target, const struct triggers *trigger
 
 void target_fire(struct target *target, const struct trigger *trigger)
 {
-	target_request(target, trigger->text);
+	if (trigger->reads_pages)
+		target->wants_pages = true;
+	if (trigger->kind == TRIGGER_PEAK || trigger->kind == TRIGGER_END)
+		return;
+	char name[LIVE_TAG_TEXT_MAX + 1];
+
+	trigger_name(trigger, name, sizeof name);
+	target_request(target, name);
 	if (trigger->writes && !target->dump)
 		target->dump = trigger->text;
 }
@@ -403,10 +423,23 @@ bool target_has_request(struct target *target, uint64_t now_ns)
 	if (target_is_sampling(target))
 		return false;
 	if (!target_scan_is_due(target, at_ns) && target->requests.count == 0 &&
+	    !target->wants_pages &&
 	    (marks <= __atomic_load_n(&target->marks_read, __ATOMIC_RELAXED) ||
 	     now_ns < target->next_marks_ns))
 		return false;
 	target_sample_prepare(target, at_ns, false, at_ns >= target->memories.earliest_ns);
+	return true;
+}
+
+bool target_waits(struct target *target, uint64_t now_ns)
+{
+	if (!live_profile_waits(&target->profile))
+		return false;
+	live_profile_answer_exit(&target->profile);
+	if (target_is_sampling(target))
+		return false;
+	target_sample_prepare(target, saturating_sub(now_ns, target->started_ns), false, false);
+	target->sample.at_exit = true;
 	return true;
 }
 
@@ -455,6 +488,32 @@ bool target_is_ready(struct target *target)
 	       (live_profile_poll(&target->profile) && live_profile_is_ready(&target->profile));
 }
 
+/* The rows may be older than the pages if the profile was lost with its process. */
+static void give_pages(struct target *target, struct process_rows *rows)
+{
+	const struct pages_rows *pages = &target->pages;
+	bool known = pages->site_count == 0 ||
+		     pages->sites[pages->site_count - 1].site < rows->site_count;
+
+	for (size_t i = 0; i < pages->heap_count; i++)
+		known = known && pages->heaps[i].holder_site < rows->site_count;
+	for (size_t i = 0; i < pages->tile_count; i++)
+		known = known && pages->tiles[i].site < rows->site_count;
+	if (!known)
+		return;
+	rows->pages = target->pages;
+	target->pages = (struct pages_rows){ 0 };
+}
+
+static void give_image(struct target *target, struct process_rows *rows)
+{
+	if (target->image.process_count == 0 ||
+	    target->image.processes[0].site_count > rows->site_count)
+		return;
+	rows->image = target->image.processes[0].image;
+	target->image.processes[0].image = (struct image_rows){ 0 };
+}
+
 /* Moves the time series and snapshots to the rows, which the caller releases. */
 static void give_times(struct target *target, struct process_rows *rows)
 {
@@ -463,10 +522,16 @@ static void give_times(struct target *target, struct process_rows *rows)
 	rows->memory = target->memories.rows.at;
 	rows->memory_count = target->memories.rows.count;
 	loaded_give(&target->loaded, rows);
+	static_data_give(&target->static_data, rows);
 	/* smaps counts pages, while the series uses the kernel's approximate counter. */
 	for (size_t i = 0; i < rows->memory_count; i++)
 		target->peak_rss_bytes = MAX(target->peak_rss_bytes, rows->memory[i].rss_bytes);
 	mark_rows_give(&target->marks, &target->snapshots, rows);
+	rows->size_moments = target->size_moments.at;
+	rows->size_moment_count = target->size_moments.count;
+	memset(&target->size_moments, 0, sizeof target->size_moments);
+	give_pages(target, rows);
+	give_image(target, rows);
 	target->memories = (struct memories){ 0 };
 	target->series = (struct series){ 0 };
 	for (size_t i = 0; i < rows->thread_count && i < target->threads.count; i++) {

@@ -14,7 +14,9 @@
 #include "collect/binaries/loaded_files.h"
 #include "collect/profile/marks.h"
 #include "collect/profile/series.h"
+#include "collect/process/pages.h"
 #include "collect/process/sheet.h"
+#include "collect/process/static_data.h"
 #include "collect/process/triggers.h"
 #include "format/live/live_budget.h"
 #include "format/live/live_read.h"
@@ -40,9 +42,12 @@ struct target_moment {
 	bool reads_memory; /* a balance sheet is due */
 	bool reads_image;  /* else only the sheet is read */
 	bool scans;	   /* scans the sites for the conditions that need it */
+	bool reads_pages;  /* a condition for that has become true */
+	bool at_exit;	   /* it waits until the sample is taken, and exits then */
 	const char *dump;  /* the condition that requested a recording meanwhile; NULL: none */
 	uint64_t scan_ns;  /* duration of the last scan */
 	struct snapshot_row snapshot;
+	bool reads_sizes; /* of live blocks, if snapshots are asked for */
 	struct memory_row memory;
 	VECTOR(struct target_request) requests;
 };
@@ -74,13 +79,22 @@ struct target {
 	struct procfs_system system;		 /* the same */
 	uint64_t vm_bytes, next_system_ns;
 	const char *dump; /* the condition that requests a recording; NULL: none */
+	bool wants_pages; /* a condition for that has become true */
 	VECTOR(struct target_request) requests; /* not passed to a worker yet */
 	bool sampling; /* set while a worker owns some of the members below: target_sample.c */
 	struct target_moment sample;
 	struct snapshots snapshots;
+	VECTOR(struct size_moment_row) size_moments; /* of snapshots that were asked for */
+	uint64_t next_sizes_ns; /* earliest time to read them again; relative to started_ns */
 	struct memories memories;
+	struct pages_rows pages; /* as last read */
+	uint64_t next_pages_ns;	 /* earliest time to read them again; relative to started_ns */
+	struct recording image;	 /* taken when it was about to exit; all zero = none */
+	struct error no_image;	 /* why there is none */
+	struct error no_pages;	 /* why the last reading failed */
 	struct loaded loaded;
 	struct inherited inherited; /* if it is a fork */
+	struct static_data static_data;
 	mark_rows marks;
 	size_t marks_read;	/* of the program's own; atomic: the loop polls for more */
 	uint64_t next_marks_ns; /* earliest time to read more */
@@ -125,6 +139,9 @@ void target_check_triggers(struct target *target, const struct triggers *trigger
 void target_fire(struct target *target, const struct trigger *trigger);
 /* Whether the program or another requester wants a snapshot; if so, a worker must call target_sample_run. */
 bool target_has_request(struct target *target, uint64_t now_ns);
+
+/* Whether it waits for an image, or for its pages to be read, before it exits; if so, a worker must call target_sample_run. */
+bool target_waits(struct target *target, uint64_t now_ns);
 
 /* Returns the condition that requests a recording, once; NULL: none, or a sample is in progress. */
 const char *target_take_dump(struct target *target);

@@ -45,6 +45,30 @@ static bool copy_known(struct target *to, const struct target *from)
 	return (to->known.command || !known->command) && (to->known.exe || !known->exe);
 }
 
+/* False: out of memory. *ret is NULL if there are no rows. */
+static bool copy_rows(void *ret, size_t *ret_count, const void *from, size_t count, size_t bytes)
+{
+	void *copy = count ? reallocarray(NULL, count, bytes) : NULL;
+
+	if (count && !copy)
+		return false;
+	if (count)
+		memcpy(copy, from, count * bytes);
+	memcpy(ret, &copy, sizeof copy);
+	*ret_count = count;
+	return true;
+}
+#define COPY_ROWS(to, from, rows, count)                                                           \
+	copy_rows(&(to)->rows, &(to)->count, (from)->rows, (from)->count, sizeof *(to)->rows)
+
+static bool copy_pages(struct pages_rows *to, const struct pages_rows *from)
+{
+	return COPY_ROWS(to, from, sums, sum_count) && COPY_ROWS(to, from, sites, site_count) &&
+	       COPY_ROWS(to, from, heaps, heap_count) && COPY_ROWS(to, from, map, map_count) &&
+	       COPY_ROWS(to, from, regions, region_count) &&
+	       COPY_ROWS(to, from, tiles, tile_count) && COPY_ROWS(to, from, blocks, block_count);
+}
+
 struct target *target_clone(const struct target *target)
 {
 	struct target *clone = calloc(1, sizeof *clone);
@@ -65,9 +89,12 @@ struct target *target_clone(const struct target *target)
 	    !COPY_VECTOR(&clone->snapshots.rows, &target->snapshots.rows) ||
 	    !COPY_VECTOR(&clone->snapshots.sites, &target->snapshots.sites) ||
 	    !COPY_VECTOR(&clone->snapshots.counts, &target->snapshots.counts) ||
+	    !COPY_VECTOR(&clone->size_moments, &target->size_moments) ||
 	    !COPY_VECTOR(&clone->memories.rows, &target->memories.rows) ||
 	    !COPY_VECTOR(&clone->threads, &target->threads) ||
-	    !loaded_copy(&clone->loaded, &target->loaded)) {
+	    !copy_pages(&clone->pages, &target->pages) ||
+	    !loaded_copy(&clone->loaded, &target->loaded) ||
+	    !static_data_copy(&clone->static_data, &target->static_data)) {
 		target_free(clone);
 		return NULL;
 	}

@@ -5,7 +5,7 @@
  * kernel walks the page tables for smaps.
  *
  * The loop fills in target->sample and passes the target to the worker; until target_is_sampling is false again, the worker
- * owns sample, snapshots, marks, memories, loaded, inherited, threads and the state of triggers on sites, and the loop everything
+ * owns sample, snapshots, marks, memories, pages, loaded, static_data, inherited, threads and the state of triggers on sites, and the loop everything
  * else.
  * Invariant: a target that is being sampled is neither freed nor passed to the encoder.
  */
@@ -15,11 +15,18 @@
 
 #include "base/checked.h"
 #include "collect/kernel/procfs.h"
+#include "collect/process/memory_reading.h"
 #include "collect/process/target.h"
 #include "format/live/live_view.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 
+#define PAGES_INTERVAL_NS 100000000ull
+enum { PAGES_SHARE = 20 }; /* reading pages takes at most 1/PAGES_SHARE of the time */
+enum {
+	SIZES_SHARE = 20,
+	SIZE_MOMENTS_MAX = 512 * 16
+}; /* likewise; rows, of which a moment has up to LIVE_PAIR_CLASSES */
 #define SCAN_INTERVAL_NS 100000000ull
 enum { SCAN_SHARE = 50 };  /* scanning sites takes at most 1/SCAN_SHARE of the time */
 enum { MARKS_SHARE = 10 }; /* reading marks, which the program controls, at most 1/MARKS_SHARE */
@@ -83,6 +90,38 @@ static void take_snapshot(struct target *target, uint64_t began_ns)
 
 /* ---- named snapshots ---- */
 
+/* Of many moments every second one is left out, as often as needed. */
+static void thin_size_moments(struct target *target)
+{
+	size_t kept = 0, number = 0;
+
+	for (size_t i = 0; i < target->size_moments.count; i++) {
+		struct size_moment_row *rows = target->size_moments.at;
+
+		number += i > 0 && rows[i].at_ns != rows[i - 1].at_ns;
+		if (number % 2 == 0)
+			rows[kept++] = rows[i];
+	}
+	target->size_moments.count = kept;
+}
+
+/* Pre: the whole profile is loaded. */
+static void take_sizes(struct target *target, uint64_t at_ns)
+{
+	const struct live_profile *profile = &target->profile;
+	struct live_size_class classes[LIVE_PAIR_CLASSES];
+
+	if (live_read_size_classes(profile->memory, profile->bytes, classes) < 0)
+		return;
+	if (target->size_moments.count > SIZE_MOMENTS_MAX)
+		thin_size_moments(target);
+	for (size_t i = 0; i < LIVE_PAIR_CLASSES; i++)
+		if (classes[i].blocks)
+			(void)vector_push(&target->size_moments,
+					  ((struct size_moment_row){ at_ns, i, classes[i].blocks,
+								     classes[i].bytes }));
+}
+
 /* Takes a named snapshot: of the data saved when the program requested it, or of the present state. */
 static void take_asked(struct target *target, uint64_t at_ns, uint32_t mark,
 		       const struct live_mark_read *saved)
@@ -101,6 +140,8 @@ static void take_asked(struct target *target, uint64_t at_ns, uint32_t mark,
 	row.live_bytes = sum.bytes;
 	row.live_blocks = sum.blocks;
 	snapshots_add(&target->snapshots, &row, &sites);
+	if (!saved && target->sample.reads_sizes)
+		take_sizes(target, at_ns);
 }
 
 /* Runs before the periodic snapshot, so that snapshots are in the order of time. */
@@ -126,8 +167,9 @@ static void request(struct target *target, const struct trigger *trigger)
 {
 	struct target_request request = { "" };
 
-	snprintf(request.name, sizeof request.name, "%s", trigger->text);
+	trigger_name(trigger, request.name, sizeof request.name);
 	(void)vector_push(&target->sample.requests, request);
+	target->sample.reads_pages |= trigger->reads_pages;
 	if (trigger->writes && !target->sample.dump)
 		target->sample.dump = trigger->text;
 }
@@ -170,14 +212,12 @@ static void scan_sites(struct target *target)
 /* The same on the stacks of threads: their pages stay resident, so this is the most that was ever used. */
 static void scan_stacks(struct target *target)
 {
-	AUTO(smaps_release) struct smaps list = { 0 };
-	AUTO_FREE char *smaps = procfs_file(target->pid, "smaps", NULL);
-	struct memory_row row = { 0 };
+	AUTO(memory_reading_release) struct memory_reading reading = { 0 };
 
-	if (!smaps || !smaps_parse(smaps, &list))
+	if (!memory_read_mappings(&reading, target->pid))
 		return;
-	smaps_sum(&list, &row);
-	const struct trigger_input input = { .stack_bytes = row.stack_largest_bytes };
+	smaps_sum(&reading.list, &reading.row);
+	const struct trigger_input input = { .stack_bytes = reading.row.stack_largest_bytes };
 
 	for (size_t i = 0; i < target->conditions->list.count; i++) {
 		const struct trigger *trigger = &target->conditions->list.at[i];
@@ -199,11 +239,12 @@ static void scan(struct target *target)
 	target->sample.scan_ns = clock_monotonic_ns() - began_ns;
 }
 
-static void take_requests(struct target *target)
+/* read_ns: when the copy of the profile was begun. Its counters are copied first: on a busy machine, the end is much later. */
+static void take_requests(struct target *target, uint64_t read_ns)
 {
 	for (size_t i = 0; i < target->sample.requests.count; i++) {
-		uint64_t now_ns = target->ended_ns ? target->ended_ns : clock_monotonic_ns();
-		uint64_t at_ns = not_before_last(target, now_ns - target->started_ns);
+		uint64_t at_ns =
+			not_before_last(target, saturating_sub(read_ns, target->started_ns));
 		uint32_t number = mark_rows_add(&target->marks, LIVE_MARK_SNAPSHOT, at_ns,
 						target->sample.requests.at[i].name);
 
@@ -211,26 +252,6 @@ static void take_requests(struct target *target)
 			take_asked(target, at_ns, number, NULL);
 	}
 	target->sample.requests.count = 0;
-}
-
-/* An allocator may report a different usable size for a block while it is live: negative counts as 0. */
-static uint64_t live_fragmentation(const struct live_totals *totals)
-{
-	int64_t fragmentation = (int64_t)(totals->fragmentation - totals->freed_fragmentation);
-
-	return (uint64_t)MAX(fragmentation, (int64_t)0);
-}
-
-/* Reads the live bytes of now, not of when the sample was prepared: the worker may have been delayed. */
-static void read_live(struct live_profile *reader, struct memory_row *row)
-{
-	struct live_totals totals;
-
-	if (!live_profile_read_totals(reader, &totals))
-		return;
-	row->live_bytes = saturating_sub(totals.bytes, totals.freed_bytes);
-	row->fragmentation_bytes = live_fragmentation(&totals);
-	row->map_live_bytes = totals.map_live_bytes;
 }
 
 /* The stacks of threads that wait in the kernel; those that run keep their last values. A page that was used stays resident, so the
@@ -254,44 +275,61 @@ static void read_stacks(struct target *target, const struct smaps *list)
 	}
 }
 
-static void read_system(struct memory_row *row)
-{
-	struct procfs_system system = procfs_system();
-
-	row->system_bytes = system.total_bytes;
-	row->system_available_bytes = system.available_bytes;
-	row->system_cached_bytes = system.cached_bytes;
-	row->system_swap_bytes = system.swapped_bytes;
-}
-
 static void read_memory(struct target *target, bool asked)
 {
 	/* CPU time: waiting for a processor on a busy machine is not a cost. */
 	uint64_t began_ns = clock_thread_cpu_ns();
-	struct memory_row row = target->sample.memory;
-	AUTO(block_map_release) struct block_map map = { .pagemap = -1 };
-	AUTO(smaps_release) struct smaps list = { 0 };
-	AUTO_FREE char *smaps = procfs_file(target->pid, "smaps", NULL);
-	bool is_known;
+	AUTO(memory_reading_release)
+	struct memory_reading reading = { .row = target->sample.memory };
+	struct memory_row *row = &reading.row;
 
-	row.at_ns = saturating_sub(clock_monotonic_ns(), target->started_ns);
-	row.asked = asked;
-	if (!smaps || !smaps_parse(smaps, &list))
+	row->at_ns = saturating_sub(clock_monotonic_ns(), target->started_ns);
+	row->asked = asked;
+	if (!memory_read(&reading, target->pid, &target->profile, &target->inherited))
 		return;
-	is_known = block_map_read(&target->profile, &map);
-	if (is_known)
-		read_live(&map.reader, &row);
-	sheet_fill(target->pid, &list, is_known ? &map : NULL, &target->inherited, &row);
-	read_system(&row);
-	read_stacks(target, &list);
+	read_stacks(target, &reading.list);
 	/* The process was exiting: its pages are gone, and the sheet is not valid. */
 	if (procfs_rss(target->statm_fd) == 0)
 		return;
 	/* Without the recorder's memory the process is exiting, or has called exec. */
-	if (row.own_bytes > 0)
-		memories_add(&target->memories, &row, clock_thread_cpu_ns() - began_ns);
-	if (row.own_bytes > 0 && loaded_is_due(&row))
+	if (row->own_bytes == 0)
+		return;
+	static_data_read(&target->static_data, target->pid, &reading.list, row->at_ns);
+	memories_add(&target->memories, row, clock_thread_cpu_ns() - began_ns);
+	if (loaded_is_due(row))
 		loaded_scan(&target->loaded, target->pid);
+}
+
+/* The last reading replaces those before. */
+static void read_pages(struct target *target)
+{
+	uint64_t began_ns = clock_monotonic_ns(), now_ns;
+	struct pages_rows pages;
+	int status;
+
+	/* Nothing comes after the exit. */
+	if (target->pages.sum_count > 0 && target->pages.sums->at_exit)
+		return;
+	target->no_pages = ERROR_INIT;
+	status =
+		pages_read(&target->profile, target->pid,
+			   saturating_sub(began_ns, target->started_ns), &pages, &target->no_pages);
+
+	/* Without its memory the process is exiting, or has called exec. */
+	bool is_there = procfs_rss(target->statm_fd) > 0;
+
+	if (!is_there)
+		target->no_pages = ERROR_INIT;
+	if (status == 0 && is_there && pages.sums->own_bytes > 0) {
+		pages_rows_release(&target->pages);
+		target->pages = pages;
+		target->pages.sums->at_exit = target->sample.at_exit;
+		pages = (struct pages_rows){ 0 };
+	}
+	pages_rows_release(&pages);
+	now_ns = clock_monotonic_ns();
+	target->next_pages_ns = saturating_sub(now_ns, target->started_ns) +
+				MAX(PAGES_INTERVAL_NS, (now_ns - began_ns) * PAGES_SHARE);
 }
 
 bool target_scan_is_due(const struct target *target, uint64_t at_ns)
@@ -314,6 +352,10 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bo
 	for (size_t i = 0; i < target->requests.count; i++)
 		(void)vector_push(&target->sample.requests, target->requests.at[i]);
 	target->requests.count = 0;
+	target->sample.reads_sizes =
+		target->sample.requests.count > 0 && at_ns >= target->next_sizes_ns;
+	target->sample.reads_pages = target->wants_pages;
+	target->wants_pages = false;
 	target->sample.reads_image = usual || target->sample.scans ||
 				     target->sample.requests.count > 0 ||
 				     target->profile.head->used[LIVE_MARKS] > target->marks_read;
@@ -328,7 +370,7 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bo
 	target->sample.memory = (struct memory_row){
 		.at_ns = at_ns,
 		.live_bytes = live_bytes,
-		.fragmentation_bytes = live_fragmentation(totals),
+		.fragmentation_bytes = memory_live_fragmentation(totals),
 		.map_live_bytes = totals->map_live_bytes,
 		.cgroup_limit_bytes = target->cgroup.limit_bytes,
 		.cgroup_usage_bytes = target->cgroup.usage_bytes,
@@ -342,28 +384,39 @@ void target_sample_run(struct target *target)
 	size_t marks = target->marks.count;
 
 	if (target->sample.reads_image &&
-	    live_profile_load(&target->profile, PROFILE_COPY_LIVE, false, NULL) == 0) {
+	    live_profile_load(&target->profile,
+			      target->sample.reads_sizes ? PROFILE_COPY_ALL : PROFILE_COPY_LIVE,
+			      false, NULL) == 0) {
 		take_marks(target);
 		if (target->sample.scans)
 			scan(target);
-		take_requests(target);
+		take_requests(target, target->ended_ns ? target->ended_ns : began_ns);
 		if (target->sample.usual) {
 			read_names(target);
 			take_snapshot(target, cpu_ns);
 		}
 		live_profile_unload(&target->profile);
 	}
+	if (target->sample.reads_sizes)
+		target->next_sizes_ns = saturating_sub(clock_monotonic_ns(), target->started_ns) +
+					(clock_monotonic_ns() - began_ns) * SIZES_SHARE;
 	target->next_marks_ns =
 		clock_monotonic_ns() + (clock_monotonic_ns() - began_ns) * MARKS_SHARE;
 	if (target->sample.reads_memory)
 		read_memory(target, target->marks.count > marks);
+	if (target->sample.reads_pages)
+		read_pages(target);
+	if (target->sample.at_exit)
+		live_profile_let_exit(&target->profile);
+	target->sample.at_exit = false;
 	__atomic_store_n(&target->sampling, false, __ATOMIC_RELEASE);
 }
 
 void target_sample_last(struct target *target)
 {
 	target_sample_prepare(target, target->ended_ns - target->started_ns, true, false);
+	target->sample.reads_sizes = false; /* the sizes at the end are read with its rows */
 	take_marks(target);
-	take_requests(target);
+	take_requests(target, target->ended_ns);
 	take_snapshot(target, clock_thread_cpu_ns());
 }

@@ -32,6 +32,13 @@ int triggers_every(struct triggers *triggers, const char *text, struct error *er
 	return add(triggers, trigger, error);
 }
 
+void trigger_name(const struct trigger *trigger, char *ret, size_t bytes)
+{
+	bool is_bare = trigger->kind == TRIGGER_EVERY && strncmp(trigger->text, "every=", 6) != 0;
+
+	snprintf(ret, bytes, "%s%s", is_bare ? "every=" : "", trigger->text);
+}
+
 static int signal_number(const char *name)
 {
 	if (strncmp(name, "SIG", 3) == 0)
@@ -124,6 +131,22 @@ int triggers_on(struct triggers *triggers, const char *text, bool writes, struct
 	return error_set(error, "'%s' is not a condition; use %s", text, TRIGGER_WORDS);
 }
 
+int triggers_pages_on(struct triggers *triggers, const char *text, struct error *error)
+{
+	bool peak = strcmp(text, "peak") == 0;
+
+	if (peak || strcmp(text, "end") == 0)
+		return add(triggers,
+			   (struct trigger){ .kind = peak ? TRIGGER_PEAK : TRIGGER_END,
+					     .text = text,
+					     .reads_pages = true },
+			   error);
+	if (triggers_on(triggers, text, false, error) < 0)
+		return -1;
+	triggers->list.at[triggers->list.count - 1].reads_pages = true;
+	return 0;
+}
+
 void triggers_release(struct triggers *triggers)
 {
 	vector_release(&triggers->list);
@@ -151,6 +174,14 @@ bool triggers_write(const struct triggers *triggers)
 {
 	for (size_t i = 0; i < triggers->list.count; i++)
 		if (triggers->list.at[i].writes)
+			return true;
+	return false;
+}
+
+bool triggers_read_pages(const struct triggers *triggers)
+{
+	for (size_t i = 0; i < triggers->list.count; i++)
+		if (triggers->list.at[i].reads_pages)
 			return true;
 	return false;
 }
@@ -198,6 +229,22 @@ static bool passes(bool *fired, uint64_t number, uint64_t limit)
 	return fires;
 }
 
+static bool has_grown(uint64_t number, uint64_t before)
+{
+	return number > saturating_add(before, before / 20);
+}
+
+/* A peak that grows slowly is not read at every step. Its blocks may be written to only later: then as they become resident. */
+static bool passes_peak(struct trigger_state *state, uint64_t live_bytes, uint64_t rss_bytes)
+{
+	if (live_bytes < state->next ||
+	    !(has_grown(live_bytes, state->next) || has_grown(rss_bytes, state->next_rss)))
+		return false;
+	state->next = live_bytes;
+	state->next_rss = rss_bytes;
+	return true;
+}
+
 bool trigger_fires(const struct trigger *trigger, struct trigger_state *state,
 		   const struct trigger_input *input)
 {
@@ -208,6 +255,10 @@ bool trigger_fires(const struct trigger *trigger, struct trigger_state *state,
 		return passes_multiple(state, input->at_ns, limit);
 	case TRIGGER_CALLS:
 		return passes_multiple(state, input->calls, limit);
+	case TRIGGER_PEAK:
+		return passes_peak(state, input->live_bytes, input->rss_bytes);
+	case TRIGGER_END:
+		return true;
 	case TRIGGER_SIGNAL:
 	case TRIGGER_SITE:
 	case TRIGGER_GROWTH:

@@ -25,15 +25,18 @@ enum trigger_kind {
 	TRIGGER_STACK,	       /* resident bytes of any single thread's stack */
 	TRIGGER_VM,	       /* bytes of address space */
 	TRIGGER_SYSTEM,	       /* percent of the machine's memory that is not available */
+	TRIGGER_PEAK, /* of live bytes, each time that they or the RSS grew by a twentieth; only for pages */
+	TRIGGER_END, /* always, since it is not known when the end comes; likewise */
 };
 
 struct trigger {
 	enum trigger_kind kind;
 	bool percent;
-	bool writes;	/* a recording, in addition to the snapshot */
-	uint64_t limit; /* percent: in hundredths */
+	bool writes;	  /* a recording, in addition to the snapshot */
+	bool reads_pages; /* likewise */
+	uint64_t limit;	  /* percent: in hundredths */
 	uint64_t window_ns;
-	const char *text; /* as given by the user: the snapshot's name */
+	const char *text; /* as given by the user */
 };
 
 struct triggers {
@@ -49,7 +52,12 @@ struct triggers {
  * error set. */
 int triggers_every(struct triggers *triggers, const char *text, struct error *error);
 int triggers_on(struct triggers *triggers, const char *text, bool writes, struct error *error);
+/* The same for --pages-on, which also takes "peak" and "end". */
+int triggers_pages_on(struct triggers *triggers, const char *text, struct error *error);
 void triggers_release(struct triggers *triggers);
+/* The name of its snapshots: the condition, cut to `bytes`. "10s" of --every is "every=10s", since on a chart a bare time would
+ * read as that of the snapshot. */
+void trigger_name(const struct trigger *trigger, char *ret, size_t bytes);
 
 /* The first trigger of that kind; NULL: none. */
 const struct trigger *triggers_find(const struct triggers *triggers, enum trigger_kind kind);
@@ -57,6 +65,7 @@ const struct trigger *triggers_find(const struct triggers *triggers, enum trigge
 bool triggers_ask_sites(const struct triggers *triggers);
 bool triggers_ask_scan(const struct triggers *triggers);
 bool triggers_write(const struct triggers *triggers);
+bool triggers_read_pages(const struct triggers *triggers);
 
 /* The present state of a process. */
 struct trigger_input {
@@ -78,8 +87,8 @@ struct trigger_site {
 
 /* State of one trigger for one process. Initially zero. */
 struct trigger_state {
-	uint64_t next;
-	bool fired; /* and has not dropped below since */
+	uint64_t next, next_rss; /* the latter of a peak */
+	bool fired;		 /* and has not dropped below since */
 	VECTOR(struct trigger_site) sites;
 };
 void trigger_state_release(struct trigger_state *state);

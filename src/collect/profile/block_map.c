@@ -16,6 +16,7 @@
 #include "base/compiler.h"
 #include "collect/kernel/pagemap.h"
 #include "util/cleanup.h"
+#include "util/search.h"
 
 #define AREA_BYTES (1ull << LIVE_AREA_SHIFT)
 #define WINDOW_BYTES (1ull << LIVE_SMALL_SHIFT)
@@ -98,7 +99,7 @@ static size_t put_in_order(struct recorded_range *at, size_t count)
 
 static bool add_block(struct block_map *map, uint64_t address, uint64_t bytes, uint64_t weight)
 {
-	struct recorded_range range = { address, saturating_add(address, bytes), weight };
+	struct recorded_range range = { address, saturating_add(address, bytes), weight, 0 };
 
 	return vector_push(&map->blocks, range);
 }
@@ -236,16 +237,9 @@ static bool window_has(const struct block_map *map, const struct small_window *w
 
 bool block_map_has_small(const struct block_map *map, uint64_t start, uint64_t end)
 {
-	size_t low = 0, high = map->windows.count;
+	size_t low =
+		FIRST_WHERE(i, map->windows.count, map->windows.at[i].start + WINDOW_BYTES > start);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->windows.at[middle].start + WINDOW_BYTES > start)
-			high = middle;
-		else
-			low = middle + 1;
-	}
 	for (size_t i = low; i < map->windows.count && map->windows.at[i].start < end; i++)
 		if (window_has(map, &map->windows.at[i], start, end))
 			return true;
@@ -253,6 +247,15 @@ bool block_map_has_small(const struct block_map *map, uint64_t start, uint64_t e
 }
 
 /* ---- mappings ---- */
+
+/* A recorder writes nothing else; two that share a page would both be given it. */
+static bool is_of_pages(const struct live_map_range *range)
+{
+	const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return range->start < range->end && range->start % page_bytes == 0 &&
+	       range->end % page_bytes == 0;
+}
 
 /* Reads a consistent table, between two changes; if it changes during every try, the last copy is used. */
 static bool read_maps(struct block_map *map)
@@ -276,28 +279,36 @@ static bool read_maps(struct block_map *map)
 			break;
 	}
 	for (size_t i = 0; i < before.used; i++) {
-		struct recorded_range range = { table[i].start, table[i].end, 1 };
+		struct recorded_range range = { table[i].start, table[i].end, 1,
+						table[i].counters };
 
-		if (range.start < range.end && !vector_push(&map->maps, range))
+		if (is_of_pages(&table[i]) && !vector_push(&map->maps, range))
 			return false;
 	}
 	return true;
 }
 
-bool block_map_read(const struct live_profile *profile, struct block_map *ret)
+bool block_map_read_mappings(const struct live_profile *profile, struct block_map *ret)
 {
 	*ret = (struct block_map){ .pagemap = -1, .reader = LIVE_PROFILE_INIT };
-	if (!live_profile_reader(profile, &ret->reader))
+	if (!live_profile_reader(profile, &ret->reader) || !read_maps(ret))
+		return false;
+	ret->maps.count = put_in_order(ret->maps.at, ret->maps.count);
+	return true;
+}
+
+bool block_map_read(const struct live_profile *profile, struct block_map *ret)
+{
+	if (!block_map_read_mappings(profile, ret))
 		return false;
 	if (ret->reader.held.fd < 0) {
 		ret->pagemap = pagemap_open(ret->reader.held.pid);
 		if (ret->pagemap < 0)
 			return false;
 	}
-	if (!read_areas(ret) || !read_sampled(ret) || !read_maps(ret))
+	if (!read_areas(ret) || !read_sampled(ret))
 		return false;
 	ret->blocks.count = put_in_order(ret->blocks.at, ret->blocks.count);
-	ret->maps.count = put_in_order(ret->maps.at, ret->maps.count);
 	return true;
 }
 

@@ -12,7 +12,8 @@
 
 struct recorded_range {
 	uint64_t start, end;
-	uint64_t weight; /* number of blocks it represents */
+	uint64_t weight;   /* number of blocks it represents */
+	uint32_t counters; /* of a mapping: its site counters */
 };
 /* A mebibyte that has contained small blocks at some time. */
 struct small_window {
@@ -31,6 +32,8 @@ struct block_map {
 
 /* False: it cannot be read, or out of memory. Release it in either case. */
 bool block_map_read(const struct live_profile *profile, struct block_map *ret);
+/* Only the mappings that the process made itself. */
+bool block_map_read_mappings(const struct live_profile *profile, struct block_map *ret);
 void block_map_release(struct block_map *map);
 
 /* Whether a small block starts in [start, end) now. */

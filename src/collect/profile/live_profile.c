@@ -353,6 +353,31 @@ void live_profile_write_saved(struct live_profile *profile, uint64_t saved_read)
 	WRITE(profile, saved_read);
 }
 
+bool live_profile_waits(const struct live_profile *profile)
+{
+	uint32_t state;
+
+	return profile->held.fd >= 0 &&
+	       pread(profile->held.fd, &state, sizeof state,
+		     (off_t)(profile->head->total_bytes +
+			     offsetof(struct live_control, at_exit))) == (ssize_t)sizeof state &&
+	       (state == LIVE_EXIT_WAITING || state == LIVE_EXIT_TAKEN);
+}
+
+void live_profile_answer_exit(struct live_profile *profile)
+{
+	if (profile->control.at_exit == LIVE_EXIT_TAKEN)
+		return;
+	profile->control.at_exit = LIVE_EXIT_TAKEN;
+	WRITE(profile, at_exit);
+}
+
+void live_profile_let_exit(struct live_profile *profile)
+{
+	profile->control.at_exit = LIVE_EXIT_RELEASED;
+	WRITE(profile, at_exit);
+}
+
 void live_profile_make_dormant(struct live_profile *profile)
 {
 	profile->control.mode = LIVE_MODE_DORMANT;
@@ -364,5 +389,6 @@ void live_profile_dismiss(struct live_profile *profile)
 	profile->control.follow_fork = profile->control.follow_exec = 0;
 	WRITE(profile, follow_exec);
 	WRITE(profile, follow_fork);
+	live_profile_let_exit(profile);
 	live_profile_make_dormant(profile);
 }

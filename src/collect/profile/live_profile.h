@@ -74,6 +74,10 @@ uint32_t live_profile_mode(const struct live_profile *profile);
 void live_profile_write_clock(struct live_profile *profile, uint64_t ms);
 void live_profile_write_budget(struct live_profile *profile, uint64_t bytes, uint64_t limit_bytes);
 void live_profile_write_saved(struct live_profile *profile, uint64_t saved_read);
+/* Whether the process is about to exit and waits for an image; tells it that this was noticed; and lets it go on. */
+bool live_profile_waits(const struct live_profile *profile);
+void live_profile_answer_exit(struct live_profile *profile);
+void live_profile_let_exit(struct live_profile *profile);
 /* Makes the process dormant, but not the programs and children that it starts. */
 void live_profile_make_dormant(struct live_profile *profile);
 /* Excludes the process from the recording: it becomes dormant, and so do the programs and children that it starts. */

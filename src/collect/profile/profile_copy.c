@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies the header and the opened part of each region by process_vm_readv, or by pread from the profile's file, to the same
- * offsets of a private mapping, which format/live_read reads.
+ * Copies the header and the opened part of each region from the memory of the process, which may be in a core file, or by pread from the
+ * profile's file, to the same offsets of a private mapping, which format/live_read reads.
  *
  * The target writes during the copy. Two rules of docs/format.md apply: the frees of site counters and slots come from an
  * earlier copy than the allocations, so that no sum is negative; and if the peak's state has changed meanwhile, everything is
@@ -18,17 +18,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "collect/kernel/container.h"
+#include "collect/kernel/memory_source.h"
 #include "collect/kernel/mapped_file.h"
 #include "collect/kernel/pagemap.h"
 #include "collect/kernel/procfs.h"
 #include "format/live/live_view.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/files.h"
 
 enum {
@@ -50,13 +52,16 @@ enum {
 #define COPY_BYTES (16ull << 20)
 #define TOTAL_MAX (1ull << 46)
 
-static int copy_memory(pid_t pid, uint64_t from, void *to, uint64_t bytes)
+static struct memory_source source_of(const struct profile_copy *c, int pagemap)
+{
+	return (struct memory_source){ c->pid, pagemap, c->core };
+}
+
+static int copy_memory(const struct memory_source *source, uint64_t from, void *to, uint64_t bytes)
 {
 	for (uint64_t done = 0; done < bytes;) {
 		uint64_t part = MIN(bytes - done, COPY_BYTES);
-		struct iovec local = { (char *)to + done, part };
-		struct iovec remote = { (void *)(uintptr_t)(from + done), part };
-		ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+		ssize_t got = memory_source_read(source, from + done, (char *)to + done, part);
 
 		if (got <= 0)
 			return got < 0 ? errno : EFAULT;
@@ -75,9 +80,21 @@ static uint64_t until(int fd, uint64_t from, uint64_t bytes, int what)
 	return MIN((uint64_t)at - from, bytes);
 }
 
+static bool is_in_copy(const struct profile_copy *c, const char *to)
+{
+	return c->memory && to >= c->memory && to < c->memory + c->bytes;
+}
+
+/* Holes and data begin and end with pages: what was data in the last copy may be a hole now. */
+static void forget(const struct profile_copy *c, char *to, uint64_t bytes)
+{
+	if (c->refresh && bytes > 0 && is_in_copy(c, to))
+		(void)madvise(to, bytes, MADV_DONTNEED);
+}
+
 static void note(struct profile_copy *c, const char *to, uint64_t bytes)
 {
-	if (c->memory && to >= c->memory && to < c->memory + c->bytes)
+	if (is_in_copy(c, to))
 		copy_runs_note(&c->runs, (uint64_t)(to - c->memory), bytes);
 }
 
@@ -101,6 +118,7 @@ static int copy_file(struct profile_copy *c, uint64_t from, void *to, uint64_t b
 			uint64_t skip;
 
 			data = next_data(c->fd, from + done, bytes - done, &skip);
+			forget(c, (char *)to + done, skip);
 			done += skip;
 		}
 		if (done == bytes)
@@ -124,14 +142,18 @@ static int copy_file(struct profile_copy *c, uint64_t from, void *to, uint64_t b
 static int copy_present(const struct profile_copy *c, int pagemap, uint64_t from, char *to,
 			uint64_t bytes, uint64_t *data_bytes)
 {
+	const struct memory_source source = source_of(c, pagemap);
 	uint64_t at = c->at + from, end = at + bytes, run, run_bytes;
 	int number = 0;
 
-	for (; number == 0 && pagemap_next(pagemap, at, end, &run, &run_bytes);
+	for (; number == 0 && memory_source_next(&source, at, end, &run, &run_bytes);
 	     at = run + run_bytes) {
-		number = copy_memory(c->pid, run, to + (run - c->at - from), run_bytes);
+		number = copy_memory(&source, run, to + (run - c->at - from), run_bytes);
 		*data_bytes += run_bytes;
 	}
+	/* Whoever copied the core file may have made holes of pages of zeros. */
+	if (c->core)
+		*data_bytes = core_file_has(c->core, c->at + from, bytes);
 	return number;
 }
 
@@ -143,21 +165,24 @@ static int copy_data(struct profile_copy *c, int pagemap, uint64_t from, void *t
 	if (c->fd >= 0)
 		return copy_file(c, from, to, bytes, data_bytes);
 	c->runs.is_incomplete = true;
-	if (pagemap >= 0)
+	if (pagemap >= 0 || c->core)
 		return copy_present(c, pagemap, from, to, bytes, data_bytes);
+	const struct memory_source source = source_of(c, -1);
+
 	*data_bytes += bytes;
-	return copy_memory(c->pid, c->at + from, to, bytes);
+	return copy_memory(&source, c->at + from, to, bytes);
 }
 
 /* For the header and the control page, which are small. */
 static int copy(struct profile_copy *c, uint64_t from, void *to, uint64_t bytes)
 {
+	const struct memory_source source = source_of(c, -1);
 	uint64_t data = 0;
 
 	if (c->fd >= 0)
 		return copy_file(c, from, to, bytes, &data);
 	c->runs.is_incomplete = true;
-	return copy_memory(c->pid, c->at + from, to, bytes);
+	return copy_memory(&source, c->at + from, to, bytes);
 }
 
 uint64_t profile_copy_data_bytes(const struct profile_copy *c, uint64_t from, uint64_t bytes)
@@ -249,6 +274,9 @@ static int copy_region(struct profile_copy *c, int pagemap, enum live_region reg
 			       bytes_to_copy(head_of(c), region), &data);
 	uint64_t most = most_of(region, data) & ~(uint64_t)(LIVE_PAGE - 1);
 
+	/* Cut off, or the kernel did not make a piece dumpable. */
+	head_of(c)->health[HEALTH_damaged_tables] +=
+		c->core && data < bytes_to_copy(head_of(c), region);
 	/* Readers do not go beyond the region's end, whatever `used` says. */
 	span->bytes = MIN(span->bytes, most);
 	head_of(c)->opened[region] = MIN(head_of(c)->opened[region], span->bytes);
@@ -368,7 +396,9 @@ static int find_present(const struct profile_copy *c, enum profile_copy_parts pa
 		wanted += is_wanted((enum live_region)i, parts) ? head->opened[i] : 0;
 	if (c->fd >= 0 || wanted <= SMALL_PROFILE_BYTES)
 		return 0;
-	there = rss_of(c->pid);
+	there = c->core ? c->core->present_bytes : rss_of(c->pid);
+	if (wanted / UNTOUCHED_MAX <= there && c->core)
+		return 0;
 	if (wanted / UNTOUCHED_MAX <= there) {
 		AUTO_CLOSE int pagemap = pagemap_open(c->pid);
 
@@ -465,7 +495,7 @@ static int make_room(struct profile_copy *c, uint64_t bytes, struct error *error
 	/* Zeroes it, since a hole may have been data before. But memory that is lost with its process keeps the last copy as a
 	 * fallback. */
 	if (c->memory && c->bytes == bytes)
-		return c->fd < 0 || copy_buffer_empty(c->memory, bytes, &c->runs) == 0
+		return c->fd < 0 || c->refresh || copy_buffer_empty(c->memory, bytes, &c->runs) == 0
 			       ? 0
 			       : error_errno(error, "cannot allocate memory for the profile");
 	profile_copy_release_memory(c);
@@ -610,6 +640,18 @@ int profile_copy_take_file(struct profile_copy *c, const char *path, enum profil
 	return take(c, NULL, parts, error);
 }
 
+int profile_copy_take_core(struct profile_copy *c, const struct core_file *core, uint64_t at,
+			   enum profile_copy_parts parts, struct error *error)
+{
+	if (c->fd >= 0)
+		close(TAKE_FD(c->fd));
+	c->pid = 0;
+	c->core = core;
+	c->at = at;
+	c->still = true;
+	return take(c, NULL, parts, error);
+}
+
 bool profile_copy_hold(struct profile_copy *c, const struct recorded *recorded)
 {
 	if (c->fd >= 0)
@@ -626,4 +668,13 @@ int profile_copy_take_held(struct profile_copy *c, enum profile_copy_parts parts
 	if (c->fd >= 0)
 		c->pid = 0;
 	return take(c, NULL, parts, error);
+}
+
+uint64_t profile_copy_clock_ms(const struct profile_copy *c)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (!c->pid || profile_copy_head(c)->own.kept == LIVE_KEPT_COLLECTOR)
+		return c->control.clock_ms;
+	return saturating_sub(now_ns, profile_copy_head(c)->started_mono_ns) / NS_PER_MS;
 }

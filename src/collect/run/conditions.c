@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 
+#include "collect/kernel/stack_guards.h"
 #include "collect/run/collector.h"
 #include "util/text/units.h"
 
@@ -26,6 +27,20 @@ static void report_estimates(const struct collect_options *options, uint64_t int
 		options->say(options->context, false, sentence);
 		return; /* one report is enough */
 	}
+}
+
+static void report_stacks(const struct collect_options *options)
+{
+	const struct trigger *trigger = triggers_find(&options->triggers, TRIGGER_STACK);
+	char sentence[256];
+
+	if (!trigger || !stack_guards_are_hidden())
+		return;
+	snprintf(sentence, sizeof sentence,
+		 "%s cannot become true here for threads of a program with glibc 2.42 or newer: "
+		 "only Linux 6.16 tells where their stacks begin",
+		 trigger->text);
+	options->say(options->context, false, sentence);
 }
 
 int collector_check_triggers(const struct collect_options *options, const struct cgroups *cgroups,
@@ -52,6 +67,7 @@ int collector_check_triggers(const struct collect_options *options, const struct
 			 group->text);
 		options->say(options->context, false, sentence);
 	}
+	report_stacks(options);
 	if (interval)
 		report_estimates(options, interval);
 	return 0;

@@ -270,6 +270,14 @@ void collector_serve(struct collector *c, uint64_t now_ns)
 
 /* ---- the folder ---- */
 
+/* Whether it exists, but hides from its own user (PR_SET_DUMPABLE). */
+static bool is_hidden(pid_t pid)
+{
+	AUTO_CLOSE int fd = open(procfs_path(pid, "maps").text, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 && errno == EACCES;
+}
+
 /* The process that owns a profile file; 0: it has ended. In our pid namespace the profile's own pid is checked; otherwise all
  * processes are searched. */
 static pid_t owner_of(const struct live_profile *profile, const struct stat *file)
@@ -280,7 +288,11 @@ static pid_t owner_of(const struct live_profile *profile, const struct stat *fil
 	if (stat("/proc/self/ns/pid", &space) < 0 ||
 	    (uint64_t)space.st_ino != profile->head->own.pid_namespace)
 		return recorded_by(file);
-	return recorded_maps(pid, file) ? pid : 0;
+	return recorded_maps(pid, file) ||
+			       (is_hidden(pid) &&
+				!procfs_started_after(pid, profile->head->started_mono_ns))
+		       ? pid
+		       : 0;
 }
 
 /* Takes over a profile file once its process has initialized it. False: not initialized yet, or it does not belong to this

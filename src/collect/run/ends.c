@@ -6,6 +6,7 @@
  *
  * Called by the loop, in its thread.
  */
+#include <stdio.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -25,13 +26,23 @@ static struct target *living_target(struct collector *c, pid_t pid)
 	return NULL;
 }
 
+/* Not its stops, which a worker that takes an image waits for. */
+static bool has_ended(pid_t child)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED ||
+		info.si_code == CLD_DUMPED);
+}
+
 void collector_reap(struct collector *c, uint64_t now_ns)
 {
 	struct rusage usage;
 	int status;
 	struct target *target;
 
-	if (c->child == 0 || c->child_ended ||
+	if (c->child == 0 || c->child_ended || !has_ended(c->child) ||
 	    wait4(c->child, &status, WNOHANG, &usage) != c->child)
 		return;
 	c->child_ended = true;
@@ -88,6 +99,33 @@ static void settle_log(struct collector *c, struct target *target)
 	process_log_update(&c->process_log, target, true);
 }
 
+/* A process that was killed, or that calls exit_group itself, did not wait for one. */
+static void report_image(const struct collector *c, const struct target *target)
+{
+	char sentence[ERROR_MESSAGE_BYTES + 128];
+
+	if (!c->options->image || !c->options->say || target->image.process_count > 0 ||
+	    target->known.end == END_EXEC)
+		return;
+	snprintf(sentence, sizeof sentence, "no image of process %d: %s", target->pid,
+		 target->no_image.message[0] ? target->no_image.message
+		 : target->ended_ns == 0     ? "it still ran when the recording ended"
+					     : "it ended without running its exit handlers");
+	c->options->say(c->options->context, true, sentence);
+}
+
+static void report_pages(const struct collector *c, const struct target *target)
+{
+	char sentence[ERROR_MESSAGE_BYTES + 128];
+
+	if (!c->options->say || !target->no_pages.message[0] || target->known.end == END_EXEC)
+		return;
+	snprintf(sentence, sizeof sentence, "the pages of process %d were not read%s: %s",
+		 target->pid, target->pages.sum_count > 0 ? " again" : "",
+		 target->no_pages.message);
+	c->options->say(c->options->context, true, sentence);
+}
+
 void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
 {
 	size_t kept = 0;
@@ -112,6 +150,8 @@ void collector_pass_on(struct collector *c, uint64_t now_ns, bool everyone)
 			continue;
 		}
 		c->result->recorded = true;
+		report_image(c, target);
+		report_pages(c, target);
 		encoder_give(c->encoder, target, now_ns);
 	}
 	c->targets.count = kept;

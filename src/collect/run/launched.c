@@ -239,6 +239,10 @@ static void fill_settings(struct collector *c)
 		.python_domains = options->python_domains,
 		.python_tasks = options->python_tasks,
 		.free_sites = options->free_sites,
+		.time_calls = options->time_calls,
+		.hold_exit = options->image != NULL ||
+			     triggers_find(&options->triggers, TRIGGER_END) != NULL,
+		.core = options->core,
 		.hooks = options->hooks,
 		/* Forked children must be followed even if only exec'd programs are recorded: a child may exec one. */
 		.follow_fork = options->children != COLLECT_CHILDREN_NONE,

@@ -131,10 +131,22 @@ static bool is_gone(const struct collector *c, const struct target *target)
 	       errno == ESRCH;
 }
 
+static void take_image(const struct collector *c, struct target *target)
+{
+	target->no_image = ERROR_INIT;
+	(void)c->options->image(target->pid, &target->image, &target->no_image);
+}
+
 static void run_sample(void *context, const struct worker_job *job)
 {
-	(void)context;
-	target_sample_run(job->target);
+	const struct collector *c = context;
+	struct target *target = job->target;
+
+	if (target->sample.at_exit && c->options->image)
+		take_image(c, target);
+	if (target->sample.at_exit && triggers_find(&c->options->triggers, TRIGGER_END))
+		target->sample.reads_pages = true;
+	target_sample_run(target);
 }
 
 static void give_sample(struct collector *c, struct target *target, uint64_t now_ns)
@@ -174,7 +186,8 @@ static bool observe(struct collector *c, struct target *target, uint64_t now_ns)
 			give_sample(c, target, now_ns);
 		target_check_triggers(target, &c->options->triggers, now_ns);
 	}
-	if (target->ended_ns == 0 && target_has_request(target, now_ns))
+	if (target->ended_ns == 0 && ((c->settings.hold_exit && target_waits(target, now_ns)) ||
+				      target_has_request(target, now_ns)))
 		give_sample(c, target, now_ns);
 	return due;
 }
@@ -306,7 +319,7 @@ int collector_init(struct collector *c, const struct source *source,
 int collector_begin(struct collector *c, struct error *error)
 {
 	c->encoder = encoder_new(c->start_ns);
-	c->sampler = worker_new(run_sample, NULL);
+	c->sampler = worker_new(run_sample, c);
 	c->next_progress_ns = clock_monotonic_ns() + PROGRESS_NS;
 	return c->encoder && c->sampler ? 0 : error_set(error, "out of memory");
 }

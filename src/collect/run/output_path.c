@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +25,12 @@
 #include "util/files.h"
 
 enum { NUMBER_MAX = 10000, FILE_MODE = 0666 };
+enum { SUFFIX_BYTES = 32 }; /* at least what numbers and temporary files add to a name */
 
 int output_path_check(const char *pattern, struct error *error)
 {
+	if (*pattern == '\0')
+		return error_set(error, "the recording needs a name");
 	for (const char *at = pattern; (at = strchr(at, '%')) != NULL; at += 2) {
 		if (at[1] == '\0')
 			return error_set(error, "%s ends in a single %%: write %%%%", pattern);
@@ -102,6 +106,11 @@ int output_path_check_writable(const char *path, struct error *error)
 
 	if (!folder)
 		return error_set(error, "out of memory");
+	if (strlen(path_base(path)) + SUFFIX_BYTES > NAME_MAX)
+		return error_set(error,
+				 "the name of the recording, %.40s..., is too long: name a "
+				 "shorter one with -o",
+				 path_base(path));
 	if (access(path, F_OK) == 0 && access(path, W_OK) < 0)
 		return error_errno(error, "cannot write %s", path);
 	if (access(path, F_OK) < 0 && access(folder, W_OK | X_OK) < 0)

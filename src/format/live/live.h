@@ -28,7 +28,7 @@
 #define LIVE_MAGIC "HGLIVE\r\n"
 enum {
 	LIVE_MAJOR = 9,
-	LIVE_MINOR = 0,
+	LIVE_MINOR = 1,
 	LIVE_PAGE = 4096,
 	LIVE_REGION_ALIGN = 65536, /* the largest page size of any kernel */
 };
@@ -125,6 +125,8 @@ enum live_kind {
 	LIVE_MEMORY_KINDS,
 	/* No memory: blocks of the heap that were freed on a stack. The site's `tag` is the site that allocated them. */
 	LIVE_KIND_FREED = LIVE_MEMORY_KINDS,
+	/* No memory: timed calls for blocks of the site in `tag`. Bytes are nanoseconds, `interval` is in calls. */
+	LIVE_KIND_TIMED,
 	LIVE_KINDS,
 };
 
@@ -132,7 +134,7 @@ enum live_kind {
 struct live_site {
 	uint64_t key;	    /* hash of the stack, tag, kind and entry; a key, not proof */
 	uint32_t node;	    /* innermost frame */
-	uint32_t tag;	    /* 0 = none; of LIVE_KIND_FREED: a site */
+	uint32_t tag;	    /* 0 = none; of LIVE_KIND_FREED and _TIMED: a site */
 	uint16_t kind;	    /* enum live_kind */
 	uint16_t entry;	    /* enum live_entry */
 	uint32_t unsampled; /* the site of the same stack and tag with interval 0; 0 = this one */
@@ -147,8 +149,7 @@ enum {
 	LIVE_SITE_OTHER_HEAP = 1,
 	LIVE_SITE_OTHER_MMAP = 2,
 	LIVE_SITE_OTHER_POOL = 3,
-	LIVE_SITE_OTHER_FREED = 4,
-	LIVE_SITE_FIRST = 5
+	LIVE_SITE_FIRST = LIVE_SITE_OTHER_HEAP + LIVE_KINDS, /* after those of all kinds */
 };
 
 /* doc: live_site_counters
@@ -230,6 +231,7 @@ struct live_samples {
 _Static_assert(sizeof(struct live_samples) == LIVE_POOL_UNIT, "pool units");
 
 #include "format/live/live_entry.h"
+#include "format/live/live_pairs.h"
 #include "format/live/live_threads.h"
 #include "format/live/live_tags.h"
 

@@ -4,8 +4,7 @@
  * blocks' words. Owns a table of (site counters, bucket) -> blocks, bytes and one of (site counters, size) -> blocks during the
  * walk. Any thread.
  *
- * The map is untrusted memory: each area and each unit of a leaf is walked at most once, however often it is referenced, so
- * that the work is bounded by the size of the memory.
+ * The map is untrusted memory (live_leaves.h).
  * Invariant: every row's `counters` is below rows->site_counters_count.
  */
 #include <stdlib.h>
@@ -13,23 +12,18 @@
 
 #include "base/checked.h"
 #include "base/hash.h"
+#include "format/live/live_leaves.h"
 #include "format/live/live_read.h"
-#include "format/live/live_view.h"
 
 #define NO_ROW UINT32_MAX
 
-enum {
-	UNIT_PAGES = LIVE_LEAF_UNIT / LIVE_PAGE,
-	EXACT_SIZES_MAX = 1 << 17, /* further sizes are counted by class: bounds memory and file */
-};
+enum { EXACT_SIZES_MAX = 1 << 17 }; /* further sizes are counted by class: bounds memory and file */
 
 struct walk {
 	struct live_view view;
-	size_t area_count, leaf_count, era_unit_count, era_count; /* number of published entries */
-	unsigned granule_shift;
+	struct live_leaves leaves;
 	uint64_t now_ms;
-	uint8_t *seen_area, *seen_leaf, *seen_page; /* one byte per entry */
-	uint32_t *row_of;			    /* by index of the site counters */
+	uint32_t *row_of; /* by index of the site counters */
 	size_t site_counters_count;
 	struct age_row *table; /* open addressing; blocks 0 = empty */
 	size_t mask, used;
@@ -38,6 +32,8 @@ struct walk {
 	uint64_t
 		left; /* live blocks that were not found yet: at 0, the rest of the map is empty and the walk stops */
 	bool no_memory;
+	struct live_size_class *
+		classes; /* if set, only these are summed, and row_of is 0 for counters of the heap */
 };
 
 static uint32_t age_bucket(uint64_t now_ms, uint64_t birth_ms)
@@ -136,6 +132,13 @@ static void add(struct walk *walk, uint32_t counters, uint64_t birth_ms, uint64_
 	walk->left = saturating_sub(walk->left, weight);
 	if (row == NO_ROW || walk->no_memory || weight == 0)
 		return;
+	if (walk->classes) {
+		struct live_size_class *class = &walk->classes[live_pair_class(size_bytes)];
+
+		class->blocks = saturating_add(class->blocks, weight);
+		class->bytes = saturating_add(class->bytes, saturating_mul(size_bytes, weight));
+		return;
+	}
 	add_size(walk, row, size_bytes, weight);
 	if (!live_birth_is_known(birth_ms))
 		return;
@@ -149,85 +152,45 @@ static void add(struct walk *walk, uint32_t counters, uint64_t birth_ms, uint64_
 		grow(walk);
 }
 
-/* Returns the leaf with this number if all its units are published and none was walked before, else NULL. */
-static const void *take_leaf(struct walk *walk, uint32_t number, size_t bytes)
-{
-	size_t units = (bytes + LIVE_LEAF_UNIT - 1) / LIVE_LEAF_UNIT;
-
-	if (number == 0 || !range_within(number - 1, units, walk->leaf_count))
-		return NULL;
-	for (size_t i = 0; i < units; i++) {
-		if (walk->seen_leaf[number - 1 + i])
-			return NULL;
-	}
-	memset(walk->seen_leaf + number - 1, 1, units);
-	return (const char *)live_view_at(&walk->view, LIVE_LEAVES) +
-	       (size_t)(number - 1) * LIVE_LEAF_UNIT;
-}
-
-/* The birth of a word's block. Unknown if its era was created after the lengths were read. */
-static uint64_t birth_of(const struct walk *walk, const uint64_t *at, uint64_t word)
-{
-	size_t offset =
-		(size_t)((const char *)at - (const char *)live_view_at(&walk->view, LIVE_LEAVES));
-	size_t unit = offset / LIVE_LEAF_UNIT, place = offset % LIVE_LEAF_UNIT / sizeof *at;
-	const uint32_t *units = live_view_at(&walk->view, LIVE_LEAF_ERAS);
-	const uint16_t *eras = live_view_at(&walk->view, LIVE_ERAS);
-	uint32_t number = unit < walk->era_unit_count ? LIVE_LOAD(units[unit]) : 0;
-
-	if (number == 0)
-		return live_small_birth(word);
-	if (number > walk->era_count)
-		return LIVE_BIRTH_UNKNOWN;
-	eras += (size_t)(number - 1) * (LIVE_ERA_UNIT / sizeof *eras);
-	return live_birth(LIVE_LOAD(eras[place]), live_small_birth(word));
-}
-
-/* One word per block: for small and tiny leaves. */
+/* One word per block: for small and tiny leaves. A unit of words at a time, since that has its eras. */
 static void add_words(struct walk *walk, const uint64_t *leaf, size_t words)
 {
+	enum { UNIT_WORDS = LIVE_LEAF_UNIT / sizeof(uint64_t) };
+	struct live_eras eras = { 0 };
+
 	for (size_t i = 0; leaf && i < words && walk->left; i++) {
 		uint64_t word = __atomic_load_n(&leaf[i], __ATOMIC_ACQUIRE);
 
+		if (i % UNIT_WORDS == 0)
+			eras = live_leaves_eras(&walk->leaves, &leaf[i]);
 		if (word != 0)
-			add(walk, live_small_counters(word), birth_of(walk, &leaf[i], word),
-			    live_small_size(word), 1);
+			add(walk, live_small_counters(word),
+			    live_eras_birth(&eras, i % UNIT_WORDS, word), live_small_size(word), 1);
 	}
 }
 
 static void walk_small(struct walk *walk, uint32_t number)
 {
-	size_t words = (size_t)1 << (LIVE_SMALL_SHIFT - walk->granule_shift);
+	size_t words = (size_t)1 << (LIVE_SMALL_SHIFT - walk->leaves.granule_shift);
 
-	add_words(walk, take_leaf(walk, number, words * sizeof(uint64_t)), words);
-}
-
-/* Returns a tiny leaf, which is a page of a published unit, at most once. */
-static const uint64_t *take_page(struct walk *walk, uint32_t number)
-{
-	if (number == 0 || (number - 1) / UNIT_PAGES >= walk->leaf_count ||
-	    walk->seen_page[number - 1])
-		return NULL;
-	walk->seen_page[number - 1] = 1;
-	return (const uint64_t *)(const void *)((const char *)live_view_at(&walk->view,
-									   LIVE_LEAVES) +
-						(size_t)(number - 1) * LIVE_PAGE);
+	add_words(walk, live_leaves_leaf(&walk->leaves, number, words * sizeof(uint64_t)), words);
 }
 
 static void walk_tiny(struct walk *walk, uint32_t number)
 {
 	size_t leaves = (size_t)1 << (LIVE_TINY_TABLE_SHIFT - LIVE_TINY_SHIFT);
-	const uint32_t *table = take_leaf(walk, number, leaves * sizeof *table);
+	const uint32_t *table = live_leaves_leaf(&walk->leaves, number, leaves * sizeof *table);
 
 	for (size_t i = 0; table && i < leaves && walk->left; i++)
-		add_words(walk, take_page(walk, __atomic_load_n(&table[i], __ATOMIC_ACQUIRE)),
+		add_words(walk, live_leaves_page(&walk->leaves, LIVE_LOAD_LAST(table[i])),
 			  LIVE_PAGE / sizeof(uint64_t));
 }
 
 static void walk_large(struct walk *walk, uint32_t number)
 {
 	size_t entries = (size_t)1 << (LIVE_LARGE_SHIFT - LIVE_LARGE_GRANULE_SHIFT);
-	const struct live_large *leaf = take_leaf(walk, number, entries * sizeof *leaf);
+	const struct live_large *leaf =
+		live_leaves_leaf(&walk->leaves, number, entries * sizeof *leaf);
 
 	for (size_t i = 0; leaf && i < entries && walk->left; i++) {
 		if (__atomic_load_n(&leaf[i].address, __ATOMIC_ACQUIRE) != 0)
@@ -238,12 +201,10 @@ static void walk_large(struct walk *walk, uint32_t number)
 
 static void walk_area(struct walk *walk, uint32_t number)
 {
-	const struct live_area *area = live_view_at(&walk->view, LIVE_AREAS);
+	const struct live_area *area = live_leaves_area(&walk->leaves, number);
 
-	if (number == 0 || number > walk->area_count || walk->seen_area[number - 1])
+	if (!area)
 		return;
-	walk->seen_area[number - 1] = 1;
-	area += number - 1;
 	for (size_t i = 0; i < ARRAY_SIZE(area->small) && walk->left; i++)
 		walk_small(walk, __atomic_load_n(&area->small[i], __ATOMIC_ACQUIRE));
 	for (size_t i = 0; i < ARRAY_SIZE(area->tiny) && walk->left; i++)
@@ -310,32 +271,20 @@ static int compare_sizes(const void *a, const void *b)
 
 static bool walk_init(struct walk *walk, uint64_t now_ms)
 {
-	const struct live_header *header = walk->view.header;
-
-	walk->granule_shift = LIVE_LOAD(header->granule_shift);
 	walk->now_ms = now_ms;
-	walk->area_count = live_view_used(&walk->view, LIVE_AREAS);
-	walk->leaf_count = live_view_used(&walk->view, LIVE_LEAVES);
-	walk->era_unit_count = live_view_used(&walk->view, LIVE_LEAF_ERAS);
-	walk->era_count = live_view_used(&walk->view, LIVE_ERAS);
 	walk->site_counters_count = live_view_used(&walk->view, LIVE_SITE_COUNTERS);
-	walk->seen_area = calloc(walk->area_count + 1, 1);
-	walk->seen_leaf = calloc(walk->leaf_count + 1, 1);
-	walk->seen_page = calloc(walk->leaf_count + 1, UNIT_PAGES);
 	walk->row_of = calloc(walk->site_counters_count + 1, sizeof *walk->row_of);
 	walk->mask = 1023;
 	walk->table = calloc(walk->mask + 1, sizeof *walk->table);
 	walk->sizes_mask = 1023;
 	walk->sizes = calloc(walk->sizes_mask + 1, sizeof *walk->sizes);
-	return walk->seen_area && walk->seen_leaf && walk->seen_page && walk->row_of &&
-	       walk->table && walk->sizes;
+	return live_leaves_init(&walk->leaves, &walk->view) && walk->row_of && walk->table &&
+	       walk->sizes;
 }
 
 static void walk_release(struct walk *walk)
 {
-	free(walk->seen_area);
-	free(walk->seen_leaf);
-	free(walk->seen_page);
+	live_leaves_release(&walk->leaves);
 	free(walk->row_of);
 	free(walk->table);
 	free(walk->sizes);
@@ -366,6 +315,48 @@ static void take_rows(struct walk *walk, struct process_rows *rows)
 	walk->sizes = NULL;
 }
 
+static void walk_all(struct walk *walk)
+{
+	const uint32_t *top = walk->view.header->top;
+
+	walk_sampled(walk);
+	for (size_t i = 0; i < walk->view.top_entries && walk->left; i++)
+		walk_area(walk, __atomic_load_n(&top[i], __ATOMIC_ACQUIRE));
+}
+
+static void leave_heap(struct walk *walk)
+{
+	const struct live_site_counters *counters = live_view_at(&walk->view, LIVE_SITE_COUNTERS);
+	const struct live_site *sites = live_view_at(&walk->view, LIVE_SITES);
+	size_t site_count = live_view_used(&walk->view, LIVE_SITES);
+
+	for (size_t i = 0; i < walk->site_counters_count; i++) {
+		uint32_t site = LIVE_LOAD_LAST(counters[i].site);
+
+		if (site >= site_count || LIVE_LOAD(sites[site].kind) != LIVE_KIND_HEAP)
+			walk->row_of[i] = NO_ROW;
+	}
+}
+
+int live_read_size_classes(const void *memory, uint64_t mapped_bytes,
+			   struct live_size_class ret[static LIVE_PAIR_CLASSES])
+{
+	struct walk walk = { .left = UINT64_MAX, .classes = ret };
+
+	memset(ret, 0, LIVE_PAIR_CLASSES * sizeof *ret);
+	if (live_view_init(&walk.view, memory, mapped_bytes))
+		return -1;
+	bool done = live_view_used(&walk.view, LIVE_SAMPLED) == 0 && walk_init(&walk, 0) &&
+		    live_leaves_has_granules(&walk.leaves);
+
+	if (done) {
+		leave_heap(&walk);
+		walk_all(&walk);
+	}
+	walk_release(&walk);
+	return done ? 0 : -1;
+}
+
 int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 		   struct process_rows *rows, struct format_error *error)
 {
@@ -375,14 +366,9 @@ int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 	if (reason)
 		return format_fail(error, "%s", reason);
 	walk.no_memory = !walk_init(&walk, now_ms);
-	/* Granules range from 8 bytes to a page; a recorder writes no other value. */
-	if (!walk.no_memory && walk.granule_shift >= 3 && walk.granule_shift <= 12) {
+	if (!walk.no_memory && live_leaves_has_granules(&walk.leaves)) {
 		match_rows(&walk, rows);
-		walk_sampled(&walk);
-		const uint32_t *top = walk.view.header->top;
-
-		for (size_t i = 0; i < walk.view.top_entries && walk.left; i++)
-			walk_area(&walk, __atomic_load_n(&top[i], __ATOMIC_ACQUIRE));
+		walk_all(&walk);
 	}
 	if (!walk.no_memory)
 		take_rows(&walk, rows);

@@ -69,12 +69,12 @@ bool live_ticket_read(const char *from, struct live_ticket *ret)
 			&(s)->budget_bytes, &(s)->budget_limit_bytes, &(s)->stack_least_bytes,     \
 			&(s)->stack_most_bytes, &(s)->follow_fork, &(s)->follow_exec,              \
 			&(s)->exact_peak, &(s)->python_domains, &(s)->python_tasks,                \
-			&(s)->free_sites, &(s)->total_bytes, &(s)->hooks.program,                  \
-			&(s)->hooks.mallctl, &(s)->hooks.realloc, &(s)->hooks.free,                \
-			&(s)->hooks.sdallocx, &(s)->hooks.usable, &(s)->hooks.pages,               \
-			&(s)->hooks.pages_bytes, &(s)->hooks.entry, &(s)->hooks.entry_bytes,       \
-			&(s)->hooks.add_new, &(s)->hooks.remove_new, &(s)->hooks.add_delete,       \
-			&(s)->hooks.remove_delete                                                  \
+			&(s)->free_sites, &(s)->time_calls, &(s)->hold_exit, &(s)->core,           \
+			&(s)->total_bytes, &(s)->hooks.program, &(s)->hooks.mallctl,               \
+			&(s)->hooks.realloc, &(s)->hooks.free, &(s)->hooks.sdallocx,               \
+			&(s)->hooks.usable, &(s)->hooks.pages, &(s)->hooks.pages_bytes,            \
+			&(s)->hooks.entry, &(s)->hooks.entry_bytes, &(s)->hooks.add_new,           \
+			&(s)->hooks.remove_new, &(s)->hooks.add_delete, &(s)->hooks.remove_delete  \
 	}
 
 static char *write_text(char *to, const char *text, char end)
@@ -90,7 +90,8 @@ void live_settings_write(char to[static LIVE_SETTINGS_TEXT + 1],
 {
 	const uint64_t *const numbers[] = NUMBERS(settings);
 
-	_Static_assert(ARRAY_SIZE(numbers) <= 32, "LIVE_SETTINGS_TEXT has room for them");
+	_Static_assert(ARRAY_SIZE(numbers) <= LIVE_SETTINGS_NUMBERS,
+		       "LIVE_SETTINGS_TEXT has room for them");
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		to = write_number(to, *numbers[i]);
 		*to++ = ',';

@@ -36,6 +36,9 @@ struct live_settings {
 	uint64_t python_domains; /* record the allocators of Python as pools */
 	uint64_t python_tasks;	 /* label allocations with their asyncio task */
 	uint64_t free_sites;	 /* record the stacks that free blocks */
+	uint64_t time_calls;	 /* time one call of the allocator in this many; 0 = none */
+	uint64_t hold_exit;	 /* wait at exit for the collector, which takes an image */
+	uint64_t core;		 /* make the profile part of core files */
 	uint64_t total_bytes;	 /* maximum size of the profile; 0 = LIVE_TOTAL_DEFAULT */
 	struct live_hooks hooks;
 	char collector
@@ -55,8 +58,10 @@ struct live_settings {
 #define LIVE_ENV_HANDOVER "HEAPGAUGE_HANDOVER"
 enum {
 	LIVE_TICKET_TEXT = 24, /* 16 hexadecimal digits of the profile, 8 of the serial */
-	LIVE_SETTINGS_TEXT = 32 * 17 + LIVE_SOCKET_BYTES + LIVE_FOLDER_BYTES + LIVE_RANKS_BYTES +
-			     LIVE_OTEL_BYTES + WRAPS_TEXT_MAX + 4,
+	LIVE_SETTINGS_NUMBERS = 40,
+	LIVE_TIME_CALLS_MAX = 1 << 16,
+	LIVE_SETTINGS_TEXT = LIVE_SETTINGS_NUMBERS * 17 + LIVE_SOCKET_BYTES + LIVE_FOLDER_BYTES +
+			     LIVE_RANKS_BYTES + LIVE_OTEL_BYTES + WRAPS_TEXT_MAX + 4,
 };
 void live_ticket_write(char to[static LIVE_TICKET_TEXT], struct live_ticket ticket);
 /* False: not LIVE_TICKET_TEXT digits. */

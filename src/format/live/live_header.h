@@ -61,13 +61,19 @@ struct live_maps {
 	uint64_t at, used; /* offset of the first in the profile; count */
 };
 
+/* Flags that a reader may ignore. */
+enum live_compatible {
+	LIVE_MISSES_BLOCKS =
+		1, /* not every call was recorded: there may be live blocks that are not in the map */
+};
+
 /* doc: live_header: at offset 0. The part up to `region` is written when the memory is made. */
 struct live_header {
 	char magic[8];
 	uint16_t major, minor;
 	uint32_t header_bytes; /* sizeof(struct live_header) */
 	uint64_t incompatible; /* a reader that does not know a bit set here must refuse it */
-	uint64_t compatible;
+	uint64_t compatible;   /* enum live_compatible */
 	uint64_t total_bytes;
 	char collector
 		[LIVE_SOCKET_BYTES]; /* its socket, as in live_settings: where to request a snapshot from */
@@ -89,6 +95,7 @@ struct live_header {
 	uint64_t inherited_frees; /* of blocks from before a fork: expected, so no health counter */
 	uint64_t
 		starts; /* number of entries written to `start`: the entry of serial n is n % LIVE_STARTS */
+	uint64_t pairs; /* pool: the newest live_pairs, release; 0 = none */
 	_Alignas(64) struct live_peak peak;
 	_Alignas(64) uint64_t health[HEALTH_COUNT]; /* relaxed atomics */
 	struct live_own own;			    /* written at start-up, like the second part */
@@ -119,11 +126,19 @@ enum live_mode {
 	LIVE_MODE_SAMPLE = 2,
 	LIVE_MODE_EXACT = 3,
 };
+/* What happens at the end of a process of which an image is wanted. */
+enum live_exit {
+	LIVE_EXIT_AT_ONCE = 0,
+	LIVE_EXIT_HELD = 1,	/* it shall wait */
+	LIVE_EXIT_WAITING = 2,	/* it waits: written by the target */
+	LIVE_EXIT_RELEASED = 3, /* it may end */
+	LIVE_EXIT_TAKEN = 4,	/* the collector has noticed that it waits */
+};
 struct live_control {
 	char magic[8]; /* LIVE_CONTROL_MAGIC */
 	uint64_t
 		clock_ms; /* live_clock of the time since the profile was created; updated at about 1 kHz */
-	uint32_t pad1;
+	uint32_t at_exit;	 /* enum live_exit */
 	uint32_t mode;		 /* enum live_mode */
 	uint32_t depth_limit;	 /* maximum number of frames; 1..LIVE_DEPTH_MAX */
 	uint32_t cpu_millionths; /* share of CPU time that sampling may use; 0 = unlimited */

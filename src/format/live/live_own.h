@@ -58,12 +58,14 @@ static inline bool live_is_disabled(const char *value)
 #define LIVE_ENV_INTERVAL "HEAPGAUGE_INTERVAL"
 #define LIVE_ENV_DEPTH "HEAPGAUGE_DEPTH"
 #define LIVE_ENV_BUDGET "HEAPGAUGE_BUDGET"
-#define LIVE_ENV_EVERY "HEAPGAUGE_EVERY"	       /* "10s": a snapshot that often */
-#define LIVE_ENV_REPORT "HEAPGAUGE_REPORT"	       /* "stderr" or a file: the summary at exit */
-#define LIVE_ENV_OUTPUT "HEAPGAUGE_OUTPUT"	       /* a file: a recording at exit */
-#define LIVE_ENV_WRAP "HEAPGAUGE_WRAP"		       /* format/wraps.h */
-#define LIVE_ENV_PYTHON "HEAPGAUGE_PYTHON"	       /* "domains": its allocators as pools */
-#define LIVE_ENV_FREE_SITES "HEAPGAUGE_FREE_SITES"     /* "1": the stacks that free blocks */
+#define LIVE_ENV_EVERY "HEAPGAUGE_EVERY"	   /* "10s": a snapshot that often */
+#define LIVE_ENV_REPORT "HEAPGAUGE_REPORT"	   /* "stderr" or a file: the summary at exit */
+#define LIVE_ENV_OUTPUT "HEAPGAUGE_OUTPUT"	   /* a file: a recording at exit */
+#define LIVE_ENV_WRAP "HEAPGAUGE_WRAP"		   /* format/wraps.h */
+#define LIVE_ENV_PYTHON "HEAPGAUGE_PYTHON"	   /* "domains": its allocators as pools */
+#define LIVE_ENV_TIME_CALLS "HEAPGAUGE_TIME_CALLS" /* how many calls each timed one stands for */
+#define LIVE_ENV_FREE_SITES "HEAPGAUGE_FREE_SITES" /* "1": the stacks that free blocks */
+#define LIVE_ENV_CORE "HEAPGAUGE_CORE"		   /* "1": the profile is part of core files */
 #define LIVE_ENV_PYTHON_TASKS "HEAPGAUGE_PYTHON_TASKS" /* "1": its asyncio tasks as labels */
 #define LIVE_ENV_OTEL_LABELS "HEAPGAUGE_OTEL_LABELS"   /* keys of OpenTelemetry's thread context */
 #define LIVE_PYTHON_OBJECTS "python.object"	       /* the pool of Python's objects */

@@ -159,7 +159,7 @@ static void read_sites(struct reading *reading, size_t count, size_t node_count)
 		rows->sites[i] = (struct site_row){
 			.node = node < node_count ? node : 0,
 			.tag = site_tag(&sites[i],
-					kind == LIVE_KIND_FREED ? count : rows->tag_count),
+					live_tag_is_site(kind) ? count : rows->tag_count),
 			.kind = kind < LIVE_KINDS ? kind : LIVE_KIND_HEAP,
 			.entry = entry < LIVE_ENTRIES ? entry : LIVE_ENTRY_UNKNOWN,
 			.born_ns = ns_of(LIVE_LOAD(sites[i].born_ms)),
@@ -334,11 +334,12 @@ static void read_peak(struct live_peak_rule rule, const struct live_site_counter
 static void load_frees(const struct live_site_counters *site_counters, size_t count,
 		       struct site_counters_row *to)
 {
-	for (size_t i = 0; i < count; i++) {
-		to[i].frees = LIVE_LOAD(site_counters[i].frees);
-		to[i].freed_bytes = LIVE_LOAD(site_counters[i].freed_bytes);
-		to[i].freed_fragmentation = LIVE_LOAD(site_counters[i].freed_fragmentation);
-	}
+	for (size_t i = 0; i < count; i++)
+		to[i] = (struct site_counters_row){
+			.frees = LIVE_LOAD(site_counters[i].frees),
+			.freed_bytes = LIVE_LOAD(site_counters[i].freed_bytes),
+			.freed_fragmentation = LIVE_LOAD(site_counters[i].freed_fragmentation),
+		};
 }
 
 /* Second pass: allocations, and their site. */
@@ -371,18 +372,21 @@ static size_t load_site_counters(struct reading *reading)
 	size_t room = first + first / 8 + 256;
 	uint32_t state;
 
-	reading->rows->site_counters =
-		new_rows(reading, room, sizeof *reading->rows->site_counters);
+	struct site_counters_row *rows = malloc((room + 1) * sizeof *rows);
+
+	reading->rows->site_counters = rows;
+	reading->no_memory |= !rows;
 	if (reading->no_memory)
 		return 0;
 	for (unsigned attempt = 0; attempt < 4; attempt++) {
 		state = __atomic_load_n(&peak->state, __ATOMIC_ACQUIRE);
 		first = MIN(live_view_used(&reading->view, LIVE_SITE_COUNTERS), room);
-		load_frees(site_counters, first, reading->rows->site_counters);
+		load_frees(site_counters, first, rows);
 		live_view_fence();
 		count = MIN(live_view_used(&reading->view, LIVE_SITE_COUNTERS), room);
-		load_calls(site_counters, count, live_peak_rule_of(state),
-			   reading->rows->site_counters);
+		if (count > first)
+			memset(rows + first, 0, (count - first) * sizeof *rows);
+		load_calls(site_counters, count, live_peak_rule_of(state), rows);
 		live_view_fence();
 		if (LIVE_LOAD(peak->state) == state)
 			break;
@@ -670,6 +674,8 @@ static int read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_no
 	sum_site_counters(&rows);
 	read_threads(&reading);
 	read_remote_frees(&reading);
+	if (!leaves_out_bars && live_read_pairs(&reading.view, &rows) < 0)
+		reading.no_memory = true;
 	if (reading.no_memory) {
 		process_rows_release(&rows);
 		return format_fail(error, "out of memory");

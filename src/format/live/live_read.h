@@ -35,6 +35,14 @@ int live_read_sums(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
 int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
 		   struct process_rows *rows, struct format_error *error);
 
+/* Live blocks of the heap by their size, in the classes of live_pairs: walks the block map. -1: not a profile, one with
+ * samples, whose errors are not known by size, or out of memory. */
+struct live_size_class {
+	uint64_t blocks, bytes;
+};
+int live_read_size_classes(const void *memory, uint64_t mapped_bytes,
+			   struct live_size_class ret[static LIVE_PAIR_CLASSES]);
+
 /* The numbers of every site (index = site id; site 0 does not exist), malloc'd. */
 struct live_sites {
 	struct snapshot_site *live;

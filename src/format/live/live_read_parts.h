@@ -6,6 +6,9 @@
 #include "format/live/live_view.h"
 #include "format/recording/rows.h"
 
+/* Reads the joint distributions. */
+int live_read_pairs(const struct live_view *view, struct process_rows *rows);
+
 int live_read_tags(const struct live_view *view, struct process_rows *rows);
 
 /* Reads the names of Python frames. Call after modules and frames. */

@@ -25,7 +25,7 @@
 #define RECORDING_MAGIC "HGREC\r\n\x1a"
 enum {
 	RECORDING_MAJOR = 1,
-	RECORDING_MINOR = 10,
+	RECORDING_MINOR = 11,
 	PROCESSES_MAX = 1 << 20,
 };
 struct recording_head {
@@ -57,6 +57,11 @@ enum chunk_type {
 	CHUNK_TAGS = 16,
 	CHUNK_MARKS = 17,
 	CHUNK_UNSEEN = 18,
+	CHUNK_STATIC = 19,
+	CHUNK_PAGES = 20,
+	CHUNK_PAIRS = 21,
+	CHUNK_REACH = 22,
+	CHUNK_PAGE_MAP = 23,
 	CHUNK_TYPES,
 };
 enum chunk_flags {
@@ -101,6 +106,11 @@ static const struct chunk_kind {
 	{ CHUNK_MEMORY, 1u << CHUNK_PROCESS, chunk_memory_put, chunk_memory_get },
 	{ CHUNK_MARKS, 1u << CHUNK_PROCESS, chunk_marks_put, chunk_marks_get },
 	{ CHUNK_UNSEEN, 1u << CHUNK_PROCESS, chunk_unrecorded_put, chunk_unrecorded_get },
+	{ CHUNK_STATIC, 1u << CHUNK_PROCESS, chunk_static_put, chunk_static_get },
+	{ CHUNK_PAGES, 1u << CHUNK_SITES, chunk_pages_put, chunk_pages_get },
+	{ CHUNK_PAIRS, 1u << CHUNK_PROCESS, chunk_pairs_put, chunk_pairs_get },
+	{ CHUNK_REACH, 1u << CHUNK_SITES, chunk_reach_put, chunk_reach_get },
+	{ CHUNK_PAGE_MAP, 1u << CHUNK_PAGES, chunk_page_map_put, chunk_page_map_get },
 	{ CHUNK_NAMES, 1u << CHUNK_FRAMES, chunk_names_put, chunk_names_get },
 };
 
@@ -221,13 +231,18 @@ struct chunks_job {
 	struct bytes chunks[ARRAY_SIZE(kinds)];
 };
 
-/* Optional chunks: most recordings have no names, tags, marks or unrecorded files. */
+/* Optional chunks: most recordings have no names, tags, marks, unrecorded files or pages, and a short run no static data. */
 static bool has_chunk(const struct process_rows *rows, enum chunk_type type)
 {
 	return (type != CHUNK_NAMES || rows->name_count > 0) &&
 	       (type != CHUNK_TAGS || rows->tag_count > 0) &&
 	       (type != CHUNK_MARKS || rows->mark_count > 0) &&
-	       (type != CHUNK_UNSEEN || rows->unrecorded_count > 0);
+	       (type != CHUNK_UNSEEN || rows->unrecorded_count > 0) &&
+	       (type != CHUNK_STATIC || rows->globals.file_count > 0) &&
+	       (type != CHUNK_PAGES || rows->pages.sum_count > 0) &&
+	       (type != CHUNK_PAIRS || rows->pair_count + rows->size_moment_count > 0) &&
+	       (type != CHUNK_REACH || rows->image.reach_count > 0) &&
+	       (type != CHUNK_PAGE_MAP || rows->pages.map_count > 0);
 }
 
 static void *put_chunks(void *context)

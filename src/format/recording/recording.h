@@ -19,6 +19,8 @@ struct recording_warnings {
 /* process_row.imported: read from a heap profile of another tool, which has no times, frees, lifetimes, sizes or threads, and with
  * LIVE_ONLY no totals either. */
 enum imported { NOT_IMPORTED, IMPORTED_LIVE_ONLY, IMPORTED_WITH_TOTALS };
+/* process_row.mode of one that does not say whether it was sampled. */
+#define IMPORTED_MODE_UNKNOWN UINT32_MAX
 
 struct recording {
 	struct run_row run;

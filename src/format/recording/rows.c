@@ -9,6 +9,22 @@
 
 #include "format/recording/recording.h"
 
+void image_rows_release(struct image_rows *rows)
+{
+	free(rows->reach);
+	free(rows->reach_sites);
+	free(rows->retained);
+	for (size_t i = 0; i < rows->holder_count; i++)
+		free(rows->holders[i].name);
+	free(rows->holders);
+	free(rows->paths);
+	for (size_t i = 0; i < rows->type_count; i++)
+		free(rows->types[i].name);
+	free(rows->types);
+	free(rows->site_types);
+	*rows = (struct image_rows){ 0 };
+}
+
 void process_rows_release(struct process_rows *rows)
 {
 	for (size_t i = 0; i < rows->module_count; i++)
@@ -27,6 +43,8 @@ void process_rows_release(struct process_rows *rows)
 	free(rows->bars);
 	free(rows->ages);
 	free(rows->live_sizes);
+	free(rows->pairs);
+	free(rows->size_moments);
 	free(rows->threads);
 	free(rows->remote_frees);
 	free(rows->series);
@@ -40,6 +58,12 @@ void process_rows_release(struct process_rows *rows)
 	for (size_t i = 0; i < rows->unrecorded_count; i++)
 		free(rows->unrecorded[i].path);
 	free(rows->unrecorded);
+	for (size_t i = 0; i < rows->globals.file_count; i++)
+		free(rows->globals.files[i].path);
+	free(rows->globals.files);
+	free(rows->globals.ranges);
+	pages_rows_release(&rows->pages);
+	image_rows_release(&rows->image);
 	free(rows->names);
 	free(rows->sources);
 	free(rows->texts);
@@ -62,7 +86,8 @@ uint64_t process_rows_bytes(const struct process_rows *rows)
 	       rows->snapshot_site_count *
 		       (sizeof *rows->snapshot_sites +
 			(rows->snapshot_counts ? sizeof *rows->snapshot_counts : 0)) +
-	       rows->memory_count * sizeof *rows->memory;
+	       rows->memory_count * sizeof *rows->memory +
+	       rows->globals.range_count * sizeof *rows->globals.ranges;
 }
 
 void run_row_release(struct run_row *run)

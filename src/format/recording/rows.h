@@ -11,16 +11,10 @@
 #include "format/health.h"
 #include "format/live/live.h"
 #include "format/missed.h"
+#include "format/recording/pages_rows.h"
+#include "format/recording/rows_loaded.h"
+#include "format/recording/rows_reach.h"
 #include "format/unrecorded.h"
-
-/* doc: chunk_modules. Row 0 is "no module". */
-struct module_row {
-	char *path; /* "" when unknown */
-	uint64_t start, end, bias;
-	uint64_t mapped_ns, unmapped_ns; /* since the process' start; unmapped 0 = never */
-	uint8_t build_id[32];
-	uint32_t build_id_bytes;
-};
 
 /* doc: chunk_frames: frames as live_frame_pack() words. doc: chunk_nodes. Node 0 is the root: parent 0, frame 0. */
 struct node_row {
@@ -76,6 +70,15 @@ struct age_row {
 struct live_size_row {
 	uint32_t counters;
 	uint64_t low, high, blocks;
+};
+
+/* doc: chunk_pairs: classes of live_pairs, of the whole process. */
+struct pair_row {
+	uint32_t kind, first, second; /* enum live_pairs_kind; below LIVE_PAIR_CLASSES */
+	uint64_t count;
+};
+struct size_moment_row { /* live blocks of the heap by their class, when a snapshot was asked for */
+	uint64_t at_ns, size_class, blocks, bytes;
 };
 
 /* doc: chunk_threads. Ids are indices; never reused. */
@@ -149,13 +152,6 @@ struct memory_row {
 	uint32_t asked; /* collector only: read for a named snapshot. It is not part of a file */
 };
 
-/* doc: chunk_unrecorded: a file that the process had loaded, and what in it may hide memory from the recorder. */
-struct unrecorded_row {
-	char *path;
-	uint64_t found;	       /* bits of enum unrecorded */
-	uint64_t zeroed_bytes; /* zero-initialized static data: anonymous, but not allocated */
-};
-
 /* doc: chunk_names: what a frame is called. Rows ascend by frame; several of one frame are what was inlined there,
  * innermost first. Texts are places in process_rows.texts, 0 = none. */
 struct name_row {
@@ -210,6 +206,8 @@ struct process_rows {
 	struct bar *bars;
 	struct age_row *ages;
 	struct live_size_row *live_sizes;
+	struct pair_row *pairs;
+	struct size_moment_row *size_moments;
 	struct thread_row *threads;
 	struct remote_frees_row *remote_frees;
 	struct series_row *series;
@@ -219,16 +217,19 @@ struct process_rows {
 	struct mark_row *marks;
 	struct memory_row *memory;
 	struct unrecorded_row *unrecorded;
-	struct name_row *names; /* none, unless bundled or of Python frames */
+	struct static_rows globals;
+	struct pages_rows pages; /* all zero: not asked for */
+	struct image_rows image; /* all zero: none was taken */
+	struct name_row *names;	 /* none, unless bundled or of Python frames */
 	struct source_row *sources;
 	char *texts; /* of names and sources, each NUL-terminated; the first is empty */
 	size_t module_count, frame_count, node_count, tag_count, visits_count, site_count,
-		site_counters_count, bar_count, age_count, live_size_count, thread_count,
-		remote_frees_count, series_count, snapshot_count, snapshot_site_count, mark_count,
-		memory_count, unrecorded_count, name_count, source_count, text_bytes;
+		site_counters_count, bar_count, age_count, live_size_count, pair_count,
+		size_moment_count, thread_count, remote_frees_count, series_count, snapshot_count,
+		snapshot_site_count, mark_count, memory_count, unrecorded_count, name_count,
+		source_count, text_bytes;
 };
 void process_rows_release(struct process_rows *rows);
-
 /* Processes that were not recorded: one program, one reason. */
 struct missed_row {
 	uint32_t reason; /* enum missed_reason */
@@ -239,9 +240,8 @@ struct missed_row {
 /* doc: chunk_run: about the whole recording. */
 struct run_row {
 	uint64_t started_real_ns, duration_ns;
-	uint64_t peak_bytes, peak_at_ns; /* combined peak of all processes */
-	/* The combined peak may be higher by up to this: the series has only some points in time; 0 = exact. */
-	uint64_t peak_bound_bytes;
+	/* Of all processes; it may be higher by up to its bound, as the series has only some points in time; 0 = exact. */
+	uint64_t peak_bytes, peak_at_ns, peak_bound_bytes;
 	char *host, *kernel, *version, *command, *own_code, *options; /* as in docs/format.md */
 	struct missed_row *missed;
 	size_t missed_count;

@@ -25,6 +25,7 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/intern.h"
+#include "util/search.h"
 #include "util/vector.h"
 
 enum { MANY_FRAMES = 256, CHAIN_MAX = 128, NOTES_MAX = 2 };
@@ -187,17 +188,7 @@ static const struct module_names *module_names(struct names *names, struct proce
 /* The first row of the frame, or of a later frame. */
 static size_t first_bundled(const struct process_rows *rows, uint32_t frame)
 {
-	size_t low = 0, high = rows->name_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (rows->names[middle].frame < frame)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return FIRST_WHERE(i, rows->name_count, rows->names[i].frame >= frame);
 }
 
 static bool has_bundled(const struct process_rows *rows, uint32_t frame)
@@ -319,6 +310,16 @@ int names_frame(struct names *names, const struct profile_process *p, struct pro
 		names_prepare(names, p);
 	*ret = name_frame(names, known, &frame, arena);
 	return ret->at ? 0 : -1;
+}
+
+ptrdiff_t names_variables(struct names *names, const char *module, struct span build_id,
+			  struct arena *arena, struct symbol_variable **ret)
+{
+	if (!names->symbolizer)
+		return 0;
+	return symbolizer_variables(names->symbolizer,
+				    symbolizer_module(names->symbolizer, module, build_id), arena,
+				    ret);
 }
 
 static const char *jit_note(const struct symbol_module_state *m, const char *shows,

@@ -76,6 +76,11 @@ void names_prepare(struct names *names, const struct profile_process *process);
 int names_frame(struct names *names, const struct profile_process *process,
 		struct profile_frame frame, struct arena *arena, struct named_stack *ret);
 
+/* The writable variables of a file, as symbolizer_variables returns them; 0 if symbols are disabled. */
+struct symbol_variable;
+ptrdiff_t names_variables(struct names *names, const char *module, struct span build_id,
+			  struct arena *arena, struct symbol_variable **ret);
+
 /* The package of this machine that brings the debug symbols of a module, if the module is here as it was recorded; in the
  * arena. NULL: not known. */
 const char *names_debug_package(const struct names *names, const char *module, struct arena *arena);

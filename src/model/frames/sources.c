@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "model/frames/bundle.h"
 #include "util/buffer.h"
@@ -80,7 +81,13 @@ char *sources_path(const struct sources *sources, const char *file)
 			length--;
 		if (strncmp(file, from, length) != 0 || file[length] != '/')
 			continue;
-		return asprintf(&path, "%s%s", to, file + length) < 0 ? NULL : path;
+		/* Absolute, as other paths from debug information are not looked for in the current folder. */
+		AUTO_FREE char *here = *to == '/' ? strdup("") : getcwd(NULL, 0);
+
+		if (!here ||
+		    asprintf(&path, "%s%s%s%s", here, *here ? "/" : "", to, file + length) < 0)
+			return NULL;
+		return path;
 	}
 	return strdup(file);
 }

@@ -717,8 +717,8 @@ void pools_moved(struct slot *slot, uint64_t pool, const struct pool_block *old,
 	uint32_t id = add_block(slot, pool, address, bytes, frame, &weight);
 
 	if (old->address != 0 && id != 0)
-		account_realloc(memory_counters(id), old->bytes, bytes, old->address != address,
-				weight);
+		account_realloc(NULL, memory_counters(id), old->bytes, bytes,
+				old->address != address, weight);
 }
 
 static void clear_shard(struct slot *slot, uint64_t handle, struct pool *pool, struct shard *shard)

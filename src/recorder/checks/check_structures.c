@@ -72,10 +72,11 @@ static uint64_t check_sites(void)
 
 		RECORDER_CHECK(site->key & 1);
 		RECORDER_CHECK(site->node < nodes);
-		RECORDER_CHECK(site->tag < (site->kind == LIVE_KIND_FREED ? sites : tags));
+		RECORDER_CHECK(site->tag < (live_tag_is_site(site->kind) ? sites : tags));
 		RECORDER_CHECK(site->kind < LIVE_KINDS);
 		RECORDER_CHECK(site->entry < LIVE_ENTRIES);
-		RECORDER_CHECK(site->interval == 0 || site->interval >= SAMPLE_INTERVAL_MIN);
+		RECORDER_CHECK(site->interval == 0 || site->interval >= SAMPLE_INTERVAL_MIN ||
+			       site->kind == LIVE_KIND_TIMED);
 	}
 	return sites;
 }

@@ -21,6 +21,7 @@
 #include "base/checked.h"
 #include "recorder/checks/chaos.h"
 #include "recorder/clock.h"
+#include "recorder/counters/pairs.h"
 #include "recorder/hooks/free.h"
 #include "recorder/lock.h"
 
@@ -371,8 +372,7 @@ uint32_t account_pool(uint64_t units)
 	return 0;
 }
 
-/* account_pool for optional details: does not use the reserve, which is for site counters. */
-static uint32_t new_details(uint64_t bytes)
+uint32_t account_details(uint64_t bytes)
 {
 	uint64_t units = bytes / LIVE_POOL_UNIT;
 
@@ -386,7 +386,7 @@ static uint32_t new_details(uint64_t bytes)
 static void sizes_to_many(struct live_site_counters *counters, const struct live_sizes_few *few,
 			  uint64_t weight)
 {
-	uint32_t unit = new_details(sizeof(struct live_sizes_many));
+	uint32_t unit = account_details(sizeof(struct live_sizes_many));
 	uint64_t first = counters->calls - weight;
 
 	if (unit == 0)
@@ -411,7 +411,7 @@ NOINLINE void account_size(struct live_site_counters *counters, uint64_t size, u
 		return;
 	}
 	if (ref == 0) {
-		ref = new_details(sizeof(struct live_sizes_few));
+		ref = account_details(sizeof(struct live_sizes_few));
 		if (ref == 0)
 			return;
 		__atomic_store_n(&counters->sizes, ref, __ATOMIC_RELEASE);
@@ -441,6 +441,16 @@ NOINLINE void account_size(struct live_site_counters *counters, uint64_t size, u
 	arch_add(&many->count[live_size_bucket(size)], weight);
 }
 
+NOINLINE void account_block_lifetime(struct slot *slot, struct live_site_counters *counters,
+				     uint64_t size, uint64_t birth_ms, uint64_t weight)
+{
+	uint64_t lived = saturating_sub(clock_ms(), birth_ms);
+
+	account_lifetime(counters, birth_ms, weight);
+	if (live_birth_is_known(birth_ms) && lived != 0)
+		pairs_count(slot, LIVE_PAIRS_LIFETIME, size, lived, weight);
+}
+
 NOINLINE void account_lifetime(struct live_site_counters *counters, uint64_t birth_ms,
 			       uint64_t weight)
 {
@@ -453,7 +463,7 @@ NOINLINE void account_lifetime(struct live_site_counters *counters, uint64_t bir
 	if (lived == 0)
 		return;
 	if (counters->lifetimes == 0) {
-		uint32_t unit = new_details(sizeof(struct live_lifetimes));
+		uint32_t unit = account_details(sizeof(struct live_lifetimes));
 
 		if (unit == 0)
 			return;
@@ -466,11 +476,13 @@ NOINLINE void account_lifetime(struct live_site_counters *counters, uint64_t bir
 	arch_add(&lifetimes->count[MIN(bucket, (unsigned)LIVE_LIFETIME_BUCKETS - 1)], weight);
 }
 
-NOINLINE void account_realloc(struct live_site_counters *counters, uint64_t old_size,
-			      uint64_t new_size, bool moved, uint64_t weight)
+NOINLINE void account_realloc(struct slot *slot, struct live_site_counters *counters,
+			      uint64_t old_size, uint64_t new_size, bool moved, uint64_t weight)
 {
+	if (slot != NULL)
+		pairs_count(slot, LIVE_PAIRS_REALLOC, old_size, new_size, weight);
 	if (counters->reallocs == 0) {
-		uint32_t unit = new_details(sizeof(struct live_reallocs));
+		uint32_t unit = account_details(sizeof(struct live_reallocs));
 
 		if (unit == 0)
 			return;

@@ -35,15 +35,20 @@ void account_remove_serial(struct slot *slot, struct live_site_counters *counter
 
 /* Allocates units of LIVE_POOL; 0: no memory, which is counted. */
 uint32_t account_pool(uint64_t units);
+/* The same for optional details of that many bytes: does not use the reserve, which is for site counters. */
+uint32_t account_details(uint64_t bytes);
 
 /* Counts a call whose size is not the counters' first_size: the first call, or a site with several sizes. */
 void account_size(struct live_site_counters *counters, uint64_t size, uint64_t weight);
 /* Counts the lifetime of a block that lived for at least one clock tick. */
 void account_lifetime(struct live_site_counters *counters, uint64_t birth_ms, uint64_t weight);
+/* The same for a block of the heap, together with its size. */
+void account_block_lifetime(struct slot *slot, struct live_site_counters *counters, uint64_t size,
+			    uint64_t birth_ms, uint64_t weight);
 
-/* Counts a realloc of an existing block at the new block's site. */
-void account_realloc(struct live_site_counters *counters, uint64_t old_size, uint64_t new_size,
-		     bool moved, uint64_t weight);
+/* Counts a realloc of an existing block at the new block's site. slot: NULL unless it is of the heap. */
+void account_realloc(struct slot *slot, struct live_site_counters *counters, uint64_t old_size,
+		     uint64_t new_size, bool moved, uint64_t weight);
 
 static ALWAYS_INLINE void account_save(struct live_site_counters *counters, uint32_t state)
 {

@@ -427,6 +427,21 @@ uint32_t sites_counters_of_interval(struct slot *slot, uint32_t base, uint64_t i
 	return find_of_interval(slot, other, interval);
 }
 
+uint32_t sites_counters_of_timed(struct slot *slot, uint32_t site, enum live_entry entry,
+				 uint64_t interval)
+{
+	const struct live_site like = { .node = LIVE_FRAME_STACK_OFF,
+					.tag = site,
+					.kind = LIVE_KIND_TIMED,
+					.entry = (uint16_t)entry,
+					.interval = interval };
+	uint64_t key = sites_key(UINT64_C(0x74696d6564) + site * UINT64_C(0xc2b2ae3d27d4eb4f),
+				 (struct origin){ like.kind, like.entry });
+	uint32_t found = slot_find(slot, key);
+
+	return LIKELY(found != 0) ? found : counters_like(slot, like, key);
+}
+
 uint32_t sites_counters_of_site(struct slot *slot, uint32_t site)
 {
 	uint64_t key = memory_site(site)->key;

@@ -51,12 +51,17 @@ uint32_t sites_counters_of_interval(struct slot *slot, uint32_t base, uint64_t i
 /* Returns the slot's counters of blocks without a stack, in modes that walk none. Never 0. */
 uint32_t sites_counters_without_stack(struct slot *slot, struct origin origin);
 
+/* Returns the slot's counters of timed calls for blocks of a site, each of which stands for `interval`. Without memory for them: [other]. */
+uint32_t sites_counters_of_timed(struct slot *slot, uint32_t site, enum live_entry entry,
+				 uint64_t interval);
+
 /* Returns this slot's counters of a site that another slot allocated from. */
 uint32_t sites_counters_of_site(struct slot *slot, uint32_t site);
 
 static ALWAYS_INLINE uint64_t sites_key(uint64_t hash, struct origin origin)
 {
-	uint64_t by = origin.kind + ((uint64_t)origin.entry << 8);
+	uint32_t by; /* both, as they are in a register */
+	__builtin_memcpy(&by, &origin, sizeof by);
 	uint64_t key = (hash + by * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xff51afd7ed558ccd);
 
 	key ^= key >> 29;

@@ -15,6 +15,7 @@
 #include "recorder/sampling/cpu_limit.h"
 #include "recorder/sampling/probes.h"
 #include "recorder/sampling/sampled_blocks.h"
+#include "recorder/sampling/timed_calls.h"
 #include "recorder/unwind/walk.h"
 
 /* The frames of an allocator that calls us end with the one that its hook knows, or with a function that the program called: operator new of
@@ -353,18 +354,23 @@ NOINLINE struct live_site_counters *record_by_mode(struct slot *slot, void *bloc
 						   uint64_t fragmentation, const uintptr_t *frame,
 						   enum live_entry entry)
 {
+	bool timed = thread_state.interval == MODE_INTERVAL_TIMED;
 	uint64_t interval = mode_decide(size, slot);
+	struct live_site_counters *counters;
 
 	if (interval == MODE_SKIP)
 		return NULL;
-	if (interval == MODE_EXACTLY)
-		return record_block(slot, block, size, fragmentation, frame, entry);
-	if (interval == MODE_WITHOUT_STACK)
-		return record_without_stack(slot, block, size, fragmentation, frame, entry);
-	uint64_t began = cpu_limit_now();
-	struct live_site_counters *counters =
-		record_sample(slot, block, size, fragmentation, interval, frame, entry);
+	if (interval > MODE_WITHOUT_STACK) {
+		uint64_t began = cpu_limit_now();
 
-	cpu_limit_took_since(began);
+		counters = record_sample(slot, block, size, fragmentation, interval, frame, entry);
+		cpu_limit_took_since(began);
+		return counters;
+	}
+	counters = interval == MODE_EXACTLY
+			   ? record_block(slot, block, size, fragmentation, frame, entry)
+			   : record_without_stack(slot, block, size, fragmentation, frame, entry);
+	if (UNLIKELY(timed))
+		timed_calls_allocated(slot, counters);
 	return counters;
 }

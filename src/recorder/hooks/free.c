@@ -9,18 +9,20 @@
 #include "recorder/sampling/probes.h"
 #include "recorder/sampling/sampled_blocks.h"
 
-bool free_stacks_wanted;
+bool free_notes_wanted;
+static bool stacks_wanted;
 
-void free_stacks_start(bool wanted)
+void free_notes_start(bool stacks, bool sites)
 {
-	free_stacks_wanted = wanted;
+	stacks_wanted = stacks;
+	free_notes_wanted = stacks || sites;
 }
 
 /* The counters are those of a site that has the freeing stack, and in place of a tag the site that allocated. What it counts
  * holds no memory: each block is allocated and freed there at once. */
-NOINLINE void record_free_stack(struct slot *slot, const struct block *block)
+static void record_free_stack(struct slot *slot, const struct block *block,
+			      const struct live_site_counters *owner)
 {
-	const struct live_site_counters *owner = memory_counters(block->counters);
 	const uintptr_t *frame = (const uintptr_t *)(thread_state.guard & ~(uintptr_t)GUARD_BITS);
 	uint64_t weight = owner->samples != 0 ? block->weight : 1;
 
@@ -35,6 +37,16 @@ NOINLINE void record_free_stack(struct slot *slot, const struct block *block)
 	arch_add(&counters->freed_bytes, block->size_bytes * weight);
 }
 
+NOINLINE void record_free_notes(struct slot *slot, const void *address, const struct block *block)
+{
+	const struct live_site_counters *owner = memory_counters(block->counters);
+
+	slot->timed.freed = address;
+	slot->timed.freed_site = owner->site;
+	if (stacks_wanted)
+		record_free_stack(slot, block, owner);
+}
+
 COLD void record_unknown_free(const void *block)
 {
 	if (block == thread_state.deleted)
@@ -47,7 +59,7 @@ COLD void record_unknown_free(const void *block)
 		thread_state.of_libc = NULL;
 		return;
 	}
-	if (__atomic_load_n(&mode_was_changed, __ATOMIC_RELAXED))
+	if (mode_misses_blocks())
 		return; /* some blocks were never recorded */
 	if (start_was_forked)
 		__atomic_add_fetch(&memory.head->inherited_frees, 1, __ATOMIC_RELAXED);

@@ -66,7 +66,7 @@ static ALWAYS_INLINE void account_free(struct slot *slot, struct live_site_count
 	else
 		account_remove_serial(slot, counters, size, weight);
 	if (UNLIKELY(birth_ms != clock_ms()))
-		account_lifetime(counters, birth_ms, weight);
+		account_block_lifetime(slot, counters, size, birth_ms, weight);
 	arch_add(&counters->freed_fragmentation, fragmentation * weight);
 	arch_add(&slot->live->freed_fragmentation, fragmentation * weight);
 	if (temporary) {
@@ -98,10 +98,11 @@ static inline uint64_t exact_weight_of(const struct live_site_counters *counters
 			     counters->samples != 0 ? memory_site(counters->site)->interval : 0);
 }
 
-/* Counts the end of a block for the stack of the hook that ends it: record --free-sites. */
-extern HIDDEN bool free_stacks_wanted;
-void free_stacks_start(bool wanted);
-void record_free_stack(struct slot *slot, const struct block *block);
+/* What else to do at the end of a block: count it for the stack of the hook that ends it (record --free-sites), and remember its site for
+ * the time that the forwarded free takes (--time-calls). */
+extern HIDDEN bool free_notes_wanted;
+void free_notes_start(bool stacks, bool sites);
+void record_free_notes(struct slot *slot, const void *address, const struct block *block);
 
 /* Accounts for the end of a block whose free was not seen. */
 static ALWAYS_INLINE void record_missed_end(struct slot *slot, const void *address,
@@ -131,10 +132,10 @@ static ALWAYS_INLINE void record_end(struct slot *slot, const void *address,
 				     const struct block *block, uint64_t fragmentation,
 				     bool temporary)
 {
-	if (UNLIKELY(free_stacks_wanted)) {
+	if (UNLIKELY(free_notes_wanted)) {
 		struct block ended = blocks_copy(*block);
 
-		record_free_stack(slot, &ended);
+		record_free_notes(slot, address, &ended);
 	}
 	record_missed_end(slot, address, block, fragmentation, temporary);
 }
@@ -192,7 +193,7 @@ static ALWAYS_INLINE void record_realloc(struct slot *slot, const void *block,
 	/* The call has the weight of the new block, whether or not the old one was a sample. */
 	if (LIKELY(counters != NULL) &&
 	    (old->entry.counters != 0 || UNLIKELY(block != NULL && counters->samples != 0)))
-		account_realloc(counters, old->size_bytes, size, moved != block,
+		account_realloc(slot, counters, old->size_bytes, size, moved != block,
 				counters->samples != 0 ? slot->last_weight : 1);
 }
 #endif

@@ -101,10 +101,14 @@ static void avoid_copies_of_allocator(struct next *found)
 	while ((dup || ndup) && lookup_next_object(&search)) {
 		if (lookup_here(&search, LIBC_FUNCTION) == NULL)
 			continue;
-		if (dup)
-			*(void **)&found->duplicate = lookup_here(&search, "strdup");
-		if (ndup)
-			*(void **)&found->duplicate_most = lookup_here(&search, "strndup");
+		void *of_libc = dup ? lookup_here(&search, "strdup") : (void *)found->duplicate;
+		void *most_of_libc =
+			ndup ? lookup_here(&search, "strndup") : (void *)found->duplicate_most;
+
+		found->avoids_duplicate = of_libc != (void *)found->duplicate;
+		found->avoids_duplicate_most = most_of_libc != (void *)found->duplicate_most;
+		*(void **)&found->duplicate = of_libc;
+		*(void **)&found->duplicate_most = most_of_libc;
 		return;
 	}
 }
@@ -146,9 +150,9 @@ static void unexport_others(void)
 		if (lookup_next(of_glibc[i]) == NULL)
 			unexport(of_glibc[i]);
 	}
-	if ((void *)next.duplicate == lookup_next("strdup"))
+	if (!next.avoids_duplicate)
 		unexport("strdup");
-	if ((void *)next.duplicate_most == lookup_next("strndup"))
+	if (!next.avoids_duplicate_most)
 		unexport("strndup");
 	operators_unexport();
 	unexport_end();

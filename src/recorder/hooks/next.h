@@ -38,6 +38,8 @@ struct next {
 	void (*free_aligned_sized)(void *, size_t, size_t); /* NULL before C23 */
 	char *(*duplicate)(const char *);	       /* strdup, but never the allocator's own */
 	char *(*duplicate_most)(const char *, size_t); /* strndup */
+	bool avoids_duplicate,
+		avoids_duplicate_most; /* they are not those that a program finds without us */
 	void *(*mmap)(void *, size_t, int, int, int, off_t);
 	int (*munmap)(void *, size_t);
 	void *(*mremap)(void *, size_t, size_t, int, ...);

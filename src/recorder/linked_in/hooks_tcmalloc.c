@@ -50,7 +50,7 @@ static void on_new(const void *block, size_t size)
 	slot->inner_end = 0;
 	if (mode_is_exact()) {
 		if (slot->resized.block == block && counters != NULL) /* it stays where it was */
-			account_realloc(counters, slot->resized.size_bytes, size, false, 1);
+			account_realloc(slot, counters, slot->resized.size_bytes, size, false, 1);
 		slot->resized = (struct slot_resized){ counters, NULL, size };
 	}
 	hook_leave();
@@ -66,7 +66,7 @@ static ALWAYS_INLINE void note_resize(struct slot *slot, const void *block,
 	if (entry->counters == 0 || from == 0 || !mode_is_exact())
 		return;
 	if (from == moved_from && last.counters != NULL)
-		account_realloc(last.counters, entry->size_bytes, last.size_bytes, true, 1);
+		account_realloc(slot, last.counters, entry->size_bytes, last.size_bytes, true, 1);
 	else if (from == stays_from)
 		slot->resized = (struct slot_resized){ NULL, block, entry->size_bytes };
 }

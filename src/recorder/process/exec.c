@@ -39,6 +39,7 @@ static char
 		    sizeof PRELOAD]; /* "LD_PRELOAD=/path/libheapgauge.so"; empty = do not follow */
 static char
 	own_handover[HANDOVER_BYTES]; /* "HEAPGAUGE_HANDOVER=TICKET,SETTINGS", the ticket all 0 */
+static struct stat own_file;	      /* the recorder, at start-up; st_ino 0: not known */
 
 static size_t length(const char *text)
 {
@@ -143,6 +144,20 @@ struct live_ticket exec_take_ticket(void)
 	return ticket;
 }
 
+bool exec_is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino != 0 && a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+bool exec_is_trusted(const struct stat *file, const struct stat *recorder)
+{
+	if (exec_is_same_file(file, recorder)) /* even if a user namespace hides the owner */
+		return true;
+	return S_ISREG(file->st_mode) &&
+	       (file->st_uid == 0 || file->st_uid == (uint32_t)sys_call3(SYS_geteuid, 0, 0, 0) ||
+		(recorder->st_ino != 0 && file->st_uid == recorder->st_uid));
+}
+
 /* Called after two entries were removed. The auxiliary vector must still directly follow the environment, for programs that look
  * for it there, and stay at its address, for those that know it. So it is shifted down by these two words, the size of one entry,
  * and its first entry is repeated at its end. */
@@ -171,6 +186,7 @@ void exec_hide(void)
 		return;
 	}
 	end[-2] = NULL;
+	sys_stat(own_preload + sizeof PRELOAD - 1, &own_file);
 	if ((uintptr_t)start > (uintptr_t)libc_argument_count()) /* the kernel's, not a copy */
 		move_auxiliary(end);
 }
@@ -290,8 +306,7 @@ static int judge(const char *path, char ret_next[static 256])
 	struct stat status = { 0 };
 
 	/* Opening anything but a regular file may block or have side effects. */
-	if (sys_failed(sys_call6(SYS_newfstatat, AT_CWD, (long)path, (long)&status, 0, 0, 0)) ||
-	    !S_ISREG(status.st_mode))
+	if (!sys_stat(path, &status) || !S_ISREG(status.st_mode))
 		return NOTHING_THERE;
 	long fd = sys_call6(SYS_openat, AT_CWD, (long)path, SYS_READ_QUIETLY, 0, 0, 0);
 
@@ -308,14 +323,18 @@ static int judge(const char *path, char ret_next[static 256])
 /* Returns MISSED_unconnected if the program can be recorded. */
 static int judge_program(const char *path)
 {
+	const char *recorder = own_preload + sizeof PRELOAD - 1;
+	struct stat file = { 0 };
 	char interpreter[256];
 	int reason = judge(path, interpreter);
 
 	for (int i = 0; i < SCRIPTS_MAX && reason != NOTHING_THERE && interpreter[0] != 0; i++)
 		reason = judge(interpreter, interpreter);
-	/* In a chroot, or as another user: ld.so complains on stderr if it cannot open the recorder. */
+	/* In a chroot, or as another user: ld.so complains on stderr if it cannot open the recorder, and executes what a stranger put in its
+	 * place. */
 	if (reason == MISSED_unconnected &&
-	    sys_failed(sys_access(own_preload + sizeof PRELOAD - 1, R_OK)))
+	    (sys_failed(sys_access(recorder, R_OK)) || !sys_stat(recorder, &file) ||
+	     !exec_is_trusted(&file, &own_file)))
 		reason = MISSED_recorder;
 	return reason;
 }

@@ -24,6 +24,10 @@
 #include "recorder/text.h"
 #include "recorder/unwind/modules.h"
 
+#ifndef SYS_close_range	    /* glibc 2.31 has not even the number */
+#define SYS_close_range 436 /* on all processors */
+#endif
+
 enum {
 	EXIT_REPORT_SECONDS = 30,
 	GRACE_SECONDS = 2, /* of the watcher, to end a heapgauge that took too long */
@@ -35,6 +39,7 @@ enum {
 	CANNOT_EXEC = 127,
 	FILE_MODE = 0666,  /* before the umask */
 	CLOSE_MOST = 1024, /* without close_range */
+	FAR_FD = 60,	   /* descriptors from here on are far from the program's own */
 };
 
 bool exit_report_wanted;
@@ -47,8 +52,9 @@ static struct {
 	bool on_stderr;
 	bool too_long;		 /* a variable did not fit */
 	struct stat stderr_then; /* st_ino 0: it was closed */
-	long stderr_kept;	 /* a duplicate */
+	struct stat root;	 /* directory, at the start */
 } asked;
+static PROCESS_STATE long stderr_kept; /* a duplicate */
 
 /* ---- at the start ---- */
 
@@ -70,13 +76,13 @@ static bool same_text(const char *a, const char *b)
 /* Many programs close stderr before our destructor runs, such as all of GNU coreutils. */
 static void keep_stderr(void)
 {
-	static const int numbers[] = { 1000, 250, 60, 3 }; /* far from the program's own */
+	static const int numbers[] = { 1000, 250, FAR_FD, 3 };
 
-	asked.stderr_kept = -EBADF;
+	stderr_kept = -EBADF;
 	sys_call3(SYS_fstat, 2, (long)&asked.stderr_then, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(numbers) && asked.on_stderr; i++) {
-		asked.stderr_kept = sys_call3(SYS_fcntl, 2, F_DUPFD_CLOEXEC, numbers[i]);
-		if (!sys_failed(asked.stderr_kept))
+		stderr_kept = sys_call3(SYS_fcntl, 2, F_DUPFD_CLOEXEC, numbers[i]);
+		if (!sys_failed(stderr_kept))
 			break;
 	}
 }
@@ -95,8 +101,28 @@ void exit_report_start(void)
 	if (!modules_is_linked_in())
 		keep(asked.library, modules_file_of(&asked));
 	sys_call3(SYS_getcwd, (long)asked.folder, PATH_BYTES, 0);
+	sys_stat("/", &asked.root);
 	keep_stderr();
 	exit_report_wanted = true;
+}
+
+/* Whether the descriptor is what stderr was at the start: a program may have closed it, and got the number again for a file of its
+ * own. */
+static bool is_stderr(long fd)
+{
+	struct stat now = { 0 };
+
+	return !sys_failed(sys_call3(SYS_fstat, fd, (long)&now, 0)) &&
+	       exec_is_same_file(&asked.stderr_then, &now);
+}
+
+void exit_report_forked(void)
+{
+	/* A lower number may be the program's own by now. */
+	if (exit_report_wanted && sys_may(SYS_ALL | SYS_REPORT) && stderr_kept >= FAR_FD &&
+	    is_stderr(stderr_kept))
+		sys_close((int)stderr_kept);
+	stderr_kept = -EBADF;
 }
 
 /* ---- in the watcher ---- */
@@ -140,24 +166,21 @@ static void close_others(void)
 		sys_close(fd);
 }
 
-/* Whether the descriptor is what stderr was at the start: a program may have closed it, and got the number again for a file of its
- * own. */
-static bool is_stderr(long fd)
-{
-	struct stat now = { 0 };
-
-	return asked.stderr_then.st_ino != 0 &&
-	       !sys_failed(sys_call3(SYS_fstat, fd, (long)&now, 0)) &&
-	       now.st_ino == asked.stderr_then.st_ino && now.st_dev == asked.stderr_then.st_dev;
-}
-
 /* Moves it to 2. False: the program has closed both. */
 static bool restore_stderr(void)
 {
 	if (is_stderr(2))
 		return true;
-	return is_stderr(asked.stderr_kept) &&
-	       !sys_failed(sys_call3(SYS_dup3, asked.stderr_kept, 2, 0));
+	return is_stderr(stderr_kept) && !sys_failed(sys_call3(SYS_dup3, stderr_kept, 2, 0));
+}
+
+/* After chroot, pivot_root or setns, our paths lead to what a stranger may have made: the report's, and that of the command, even if it
+ * were root's, since its interpreter and libraries need not be. */
+static bool has_left_root(void)
+{
+	struct stat now = { 0 };
+
+	return !sys_stat("/", &now) || !exec_is_same_file(&asked.root, &now);
 }
 
 /* In a name, %p is the pid, as in `record -o`. */
@@ -176,6 +199,24 @@ static void expand_pid(const char *pattern, char to[static PATH_BYTES])
 	to[at] = 0;
 }
 
+/* Opens the file for the report, and empties it; but not one that the program writes to itself, as "/dev/stderr" may be: there the
+ * report follows what the program wrote. */
+static long open_report(const char *path)
+{
+	long fd = open_at(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC);
+	struct stat file = { 0 }, own = { 0 };
+
+	if (sys_failed(fd) || sys_failed(sys_call3(SYS_fstat, fd, (long)&file, 0)) ||
+	    !S_ISREG(file.st_mode))
+		return fd;
+	for (long of_program = 1; of_program <= 2; of_program++)
+		if (!sys_failed(sys_call3(SYS_fstat, of_program, (long)&own, 0)) &&
+		    exec_is_same_file(&file, &own))
+			return of_program;
+	sys_call3(SYS_ftruncate, fd, 0, 0);
+	return fd;
+}
+
 /* Leads descriptors 0, 1 and 2 to where heapgauge shall read and write. False: there is no place for the report. */
 static bool redirect(void)
 {
@@ -190,10 +231,14 @@ static bool redirect(void)
 	sys_call3(SYS_dup3, nothing, 0, 0);
 	if (!has_stderr)
 		sys_call3(SYS_dup3, nothing, 2, 0);
+	if (has_left_root()) {
+		complain("it has changed its root directory", NULL, NULL, 0);
+		return false;
+	}
 	sys_call3(SYS_chdir, (long)asked.folder, 0, 0);
 	if (asked.report[0] != 0) {
 		expand_pid(asked.report, path);
-		to = open_at(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC);
+		to = open_report(path);
 		if (sys_failed(to)) {
 			complain("cannot write ", path, NULL, to);
 			return false;
@@ -206,6 +251,17 @@ static bool redirect(void)
 	}
 	sys_call3(SYS_dup3, to, 1, 0);
 	return true;
+}
+
+/* If there is no memory for the report, the kernel shall end the command; else the watcher, which reports that; not the program. */
+static void set_oom_score(const char *score)
+{
+	long fd = open_at("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (sys_failed(fd))
+		return;
+	sys_call3(SYS_write, fd, (long)score, (long)__builtin_strlen(score));
+	sys_close((int)fd);
 }
 
 static long write_at(long fd, const char *from, uint64_t bytes, uint64_t at)
@@ -246,15 +302,12 @@ static long copy_profile(void)
 	return sys_failed(ret) ? ret : fd;
 }
 
-/* Whether a stranger cannot have put the file there: it is root's, ours or of the owner of the library, and nobody else's to write. */
-static bool is_trusted(const char *path, const struct stat *library)
+static bool is_command(const char *path, const struct stat *library)
 {
 	struct stat file = { 0 };
 
-	return !sys_failed(sys_call6(SYS_newfstatat, AT_CWD, (long)path, (long)&file, 0, 0, 0)) &&
-	       S_ISREG(file.st_mode) && (file.st_mode & (S_IWOTH | S_IXUSR)) == S_IXUSR &&
-	       (file.st_uid == 0 || file.st_uid == (uint32_t)sys_call3(SYS_geteuid, 0, 0, 0) ||
-		(library->st_ino != 0 && file.st_uid == library->st_uid));
+	return sys_stat(path, &file) && exec_is_trusted(&file, library) &&
+	       (file.st_mode & (S_IWOTH | S_IXUSR)) == S_IXUSR;
 }
 
 /* NULL: there is none. */
@@ -267,17 +320,17 @@ static const char *find_command(void)
 	size_t folder = __builtin_strlen(asked.library);
 
 	if (folder > 0)
-		sys_call6(SYS_newfstatat, AT_CWD, (long)asked.library, (long)&library, 0, 0, 0);
+		sys_stat(asked.library, &library);
 	while (folder > 0 && asked.library[folder - 1] != '/')
 		folder--;
 	for (size_t i = 0; i < ARRAY_SIZE(places) && folder > 0; i++) {
 		__builtin_memcpy(path, asked.library, folder);
 		text_append(path, folder, sizeof path, places[i]);
-		if (is_trusted(path, &library))
+		if (is_command(path, &library))
 			return path;
 	}
 	text_append(path, 0, sizeof path, HEAPGAUGE_COMMAND);
-	return is_trusted(path, &library) ? path : NULL;
+	return is_command(path, &library) ? path : NULL;
 }
 
 /* The program's environment without our variables and the loader's, which were meant for the program. */
@@ -302,7 +355,8 @@ static char **environment(void)
 
 static __attribute__((noreturn)) void become_command(const char *command, long profile, char **envp)
 {
-	static const uint64_t no_signals;
+	/* Of a program in the background, the report must not stop it, and its process group, where a terminal forbids output (tostop). */
+	static const uint64_t blocked = 1ull << (SIGTTOU - 1);
 	char source[48];
 	size_t at = text_append(source, 0, sizeof source, "/proc/self/fd/");
 	const char *words[] = { "heapgauge",  "at-exit",
@@ -310,7 +364,8 @@ static __attribute__((noreturn)) void become_command(const char *command, long p
 				asked.output, NULL };
 
 	text_append_number(source, at, sizeof source, (uint64_t)profile);
-	sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&no_signals, 0, SIGSET_BYTES, 0, 0);
+	set_oom_score("1000");
+	sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&blocked, 0, SIGSET_BYTES, 0, 0);
 	sys_call3(SYS_execve, (long)command, (long)words, (long)envp);
 	for (;;)
 		sys_call3(SYS_exit_group, CANNOT_EXEC, 0, 0);
@@ -366,6 +421,7 @@ static __attribute__((noreturn)) void watch(const char *profile_file)
 	sys_call6(SYS_prlimit64, 0, RLIMIT_CORE, (long)&no_core, 0, 0, 0);
 	if (!redirect())
 		leave();
+	set_oom_score("300"); /* now that the root directory is known */
 	const char *command = find_command();
 
 	if (command == NULL) {
@@ -388,13 +444,10 @@ static __attribute__((noreturn)) void watch(const char *profile_file)
 void exit_report_make(const char *profile)
 {
 	static const uint64_t all_signals = ~0ull;
-	static PROCESS_STATE uint32_t done_by; /* pid */
-	uint32_t pid = memory.head->pid,
-		 before = __atomic_exchange_n(&done_by, pid, __ATOMIC_RELAXED);
 	uint64_t mask = 0;
 	int status;
 
-	if (before == pid || !sys_may(SYS_ALL | SYS_REPORT) ||
+	if (!sys_may(SYS_ALL | SYS_REPORT) ||
 	    sys_failed(sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all_signals, (long)&mask,
 				 SIGSET_BYTES, 0, 0)))
 		return;

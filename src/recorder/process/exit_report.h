@@ -13,7 +13,10 @@ extern HIDDEN bool exit_report_wanted;
 /* Reads the two variables, and what the program may have changed by the time it exits. Start-up only. */
 void exit_report_start(void);
 
-/* Makes them and waits for it, EXIT_REPORT_SECONDS at most; once per process. profile: the file of the profile, "" if it is only in
- * memory. Any thread. */
+/* Closes the duplicate of stderr in a forked child: a daemon that closes stderr tells its caller so that it is ready. */
+void exit_report_forked(void);
+
+/* Makes them and waits for it, EXIT_REPORT_SECONDS at most. profile: the file of the profile, "" if it is only in memory. Once per process,
+ * by one thread. */
 void exit_report_make(const char *profile);
 #endif

@@ -3,7 +3,7 @@
  * anyone else sees it. If that cannot be sent (no free descriptor, full queue, a limit on files), it is a file in the collector's
  * folder, or memory whose address the collector gets. A process that records itself has a file in HEAPGAUGE_DIR, or memory. A
  * folder is used only if it is on a tmpfs, whose pages are allocated on demand and need no writeback, and if the kernel can report
- * a full file system without a signal (MADV_POPULATE_WRITE).
+ * a full file system without a signal (sys_populate).
  *
  * SIGKILL at any point: before the hand-over the memory ends with the process, and its parent's log shows that it started; after it
  * a queued descriptor, or the file, holds everything.
@@ -12,6 +12,7 @@
 #include "recorder/process/profile.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,6 +23,7 @@
 #include "base/hash.h"
 #include "recorder/process/exec.h"
 #include "recorder/process/exit_report.h"
+#include "recorder/hooks/hook.h"
 #include "recorder/process/handover.h"
 #include "recorder/libc/libc.h"
 #include "recorder/memory.h"
@@ -42,6 +44,9 @@ enum {
 #define NS_PER_S 1000000000ull
 
 static PROCESS_STATE char file[FILE_BYTES]; /* file of this process' profile; "" = none */
+static PROCESS_STATE const struct thread_state
+	*ending;			   /* the first thread that waits at the exit */
+static PROCESS_STATE int has_waited;	   /* 1: it goes on */
 static PROCESS_STATE struct live_own self; /* filled in once; a forked child changes what differs */
 
 static uint64_t clock_ns(int clock)
@@ -152,8 +157,7 @@ static void describe_program(void)
 	}
 	struct stat space = { 0 };
 
-	if (!sys_failed(sys_call6(SYS_newfstatat, AT_CWD, (long)"/proc/self/ns/pid", (long)&space,
-				  0, 0, 0)))
+	if (sys_stat("/proc/self/ns/pid", &space))
 		self.pid_namespace = space.st_ino;
 	self.rank = rank_of_environment();
 	self.secret = settings.secret;
@@ -217,11 +221,11 @@ static void *map_memory(int fd, uint64_t *ret_total)
 	return NULL;
 }
 
-/* Only pages of a file can fail; older kernels would report that by a signal. */
+/* Only pages of a file can fail. */
 static bool open_pages(void *at, uint64_t bytes, bool is_file)
 {
 	return !sys_failed(sys_mprotect(at, bytes, PROT_READ | PROT_WRITE)) &&
-	       (!is_file || !sys_failed(sys_madvise(at, bytes, SYS_POPULATE_WRITE)));
+	       (!is_file || sys_populate(at, bytes));
 }
 
 static void fill_control(struct live_control *control, const struct live_budget *budget)
@@ -235,6 +239,7 @@ static void fill_control(struct live_control *control, const struct live_budget 
 	control->exact_peak = (uint32_t)settings.exact_peak;
 	control->follow_fork = (uint32_t)settings.follow_fork;
 	control->follow_exec = (uint32_t)settings.follow_exec;
+	control->at_exit = settings.hold_exit ? LIVE_EXIT_HELD : LIVE_EXIT_AT_ONCE;
 	control->stack_least_bytes = settings.stack_least_bytes;
 	control->stack_most_bytes = settings.stack_most_bytes;
 	control->budget_bytes = budget->bytes;
@@ -276,6 +281,8 @@ static bool make_in(int fd, enum live_kept kept, const struct live_budget *budge
 		sys_munmap(at, total + LIVE_PAGE);
 		return false;
 	}
+	memory_dump(head, sizeof *head);
+	memory_dump(control, LIVE_PAGE);
 	fill_control(control, budget);
 	fill_head(head, kept, no_file);
 	memory_use(head, control);
@@ -412,6 +419,8 @@ static bool make_self_hosted(void)
 bool profile_make(bool forked, struct live_ticket ticket)
 {
 	file[0] = 0;
+	ending = NULL;
+	has_waited = 0;
 	describe(forked, ticket);
 	if (settings_of_collector)
 		return make_for_collector();
@@ -428,11 +437,12 @@ void profile_give_up(void)
 	file[0] = 0;
 }
 
-/* False in a vfork child, which shares our memory. */
+/* False in a vfork child, which shares our memory, and in a fork's child without a profile, which may be the first process of another
+ * pid namespace as its parent is of its own. */
 static bool is_ours_to_end(bool wanted)
 {
-	return wanted && memory.head != NULL && sys_may(SYS_OTHERS | SYS_THREADS) &&
-	       (uint32_t)sys_getpid() == memory.head->pid;
+	return wanted && memory.head != NULL && !hook_in_new_child() &&
+	       sys_may(SYS_OTHERS | SYS_THREADS) && (uint32_t)sys_getpid() == memory.head->pid;
 }
 
 void profile_end(void)
@@ -441,10 +451,83 @@ void profile_end(void)
 		profile_give_up();
 }
 
+/* Until the collector has taken an image. If it does not answer, or its clock stands still, it has ended. (Threads that go on may move
+ * the clock, too.) */
+static void wait_for_image(void)
+{
+	enum { POLL_NS = 2000000, POLLS_MAX = 4800, CLOCK_POLLS = 500 };
+	const struct timespec pause = { .tv_nsec = POLL_NS };
+	struct live_control *control = memory.control;
+	uint64_t clock_ms = 0;
+
+	__atomic_store_n(&control->at_exit, LIVE_EXIT_WAITING, __ATOMIC_RELEASE);
+	for (int i = 0; i < POLLS_MAX; i++) {
+		uint32_t state = __atomic_load_n(&control->at_exit, __ATOMIC_ACQUIRE);
+
+		if (state != LIVE_EXIT_WAITING && state != LIVE_EXIT_TAKEN)
+			return;
+		if (i % CLOCK_POLLS == 0) {
+			uint64_t now_ms = __atomic_load_n(&control->clock_ms, __ATOMIC_RELAXED);
+
+			if (i > 0 && (now_ms == clock_ms || state == LIVE_EXIT_WAITING))
+				return;
+			clock_ms = now_ms;
+		}
+		sys_call3(SYS_nanosleep, (long)&pause, 0, 0);
+	}
+}
+
+/* Of several threads the first one ends the process, as it does where nobody waits: the status is its. It has other things to do then, for
+ * which it gets a second. */
+static void wait_for_end(void)
+{
+	enum { POLL_NS = 2000000, POLLS_MAX = 21000, POLLS_AFTER = 500 };
+	const struct timespec pause = { .tv_nsec = POLL_NS };
+
+	for (int i = 0, after = 0; i < POLLS_MAX && after < POLLS_AFTER; i++) {
+		after += __atomic_load_n(&has_waited, __ATOMIC_RELAXED);
+		sys_call3(SYS_nanosleep, (long)&pause, 0, 0);
+	}
+}
+
+/* While it waits here, the program has ended as far as it knows: a timer or the end of a child must not end it by a signal now, nor run a
+ * handler among what was torn down. They stay blocked, since those that came meanwhile would be delivered. Signals that somebody sends
+ * work as before, also those by which runtimes stop their threads. */
+static void block_timers(void)
+{
+	enum { SIGSET_BYTES = 8 };
+	static const uint8_t numbers[] = { SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGURG, SIGCHLD };
+	uint64_t blocked = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		blocked |= 1ull << (numbers[i] - 1);
+	sys_call6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&blocked, 0, SIGSET_BYTES, 0, 0);
+}
+
+static bool waits_at_exit(void)
+{
+	return memory.head != NULL && sys_may(SYS_REPORT | SYS_WAIT) &&
+	       (exit_report_wanted ||
+		__atomic_load_n(&memory.control->at_exit, __ATOMIC_RELAXED) != LIVE_EXIT_AT_ONCE);
+}
+
 void profile_exit(void)
 {
-	if (is_ours_to_end(exit_report_wanted))
-		exit_report_make(file);
+	const struct thread_state *before = NULL;
+	bool waits = is_ours_to_end(waits_at_exit());
+
+	if (waits)
+		block_timers();
+	if (waits && __atomic_compare_exchange_n(&ending, &before, &thread_state, false,
+						 __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		if (__atomic_load_n(&memory.control->at_exit, __ATOMIC_RELAXED) == LIVE_EXIT_HELD)
+			wait_for_image();
+		if (exit_report_wanted)
+			exit_report_make(file);
+		__atomic_store_n(&has_waited, 1, __ATOMIC_RELAXED);
+	} else if (waits && before != &thread_state) { /* not a signal handler of that thread */
+		wait_for_end();
+	}
 	profile_end();
 }
 

@@ -6,6 +6,6 @@
 #include <linux/filter.h>
 
 /* Returns the groups of our calls (bits of enum sys_group) with a call that would kill or stop the program, or wait for
- * someone else. A call that merely fails is harmless. program: what the program passes to the kernel, valid or not. */
+ * someone else. A call that merely fails is harmless, unless it pretends to have succeeded. program: what the program passes to the kernel, valid or not. */
 unsigned filter_forbids(const struct sock_fprog *program);
 #endif

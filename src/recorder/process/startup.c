@@ -13,11 +13,13 @@
 #include "recorder/sampling/countdown.h"
 #include "recorder/sampling/mode.h"
 #include "recorder/process/exec.h"
+#include "recorder/process/exit_report.h"
 #include "recorder/hooks/free.h"
 #include "recorder/hooks/hook.h"
 #include "recorder/api/labels.h"
 #include "recorder/counters/maps.h"
 #include "recorder/counters/marks.h"
+#include "recorder/counters/pairs.h"
 #include "recorder/sampling/cpu_limit.h"
 #include "recorder/api/pools.h"
 #include "recorder/otel/thread_context.h"
@@ -27,6 +29,7 @@
 #include "recorder/python/interpreter.h"
 #include "recorder/python/tasks.h"
 #include "recorder/sampling/sampled_blocks.h"
+#include "recorder/sampling/timed_calls.h"
 #include "recorder/process/settings.h"
 #include "recorder/process/process_log.h"
 #include "recorder/api/stats.h"
@@ -66,6 +69,7 @@ static void reset_all(void)
 	sites_reset();
 	slot_reset();
 	account_reset();
+	pairs_reset();
 	blocks_reset();
 	sampled_blocks_reset();
 	maps_reset();
@@ -87,7 +91,7 @@ static bool init_profile(bool forked)
 	python_visit = NULL;
 	if (settings.python_domains)
 		python_domains_start();
-	free_stacks_start(settings.free_sites != 0);
+	free_notes_start(settings.free_sites != 0, settings.time_calls != 0);
 	python_tasks_start(settings.python_tasks != 0);
 	otel_start(settings.otel_labels);
 	clock_start();
@@ -96,6 +100,7 @@ static bool init_profile(bool forked)
 	cpu_limit_start();
 	stack_start();
 	allocator_probe();
+	timed_calls_start(settings.time_calls);
 	return rules_start() && sites_start();
 }
 
@@ -130,6 +135,7 @@ bool start_recording(bool forked)
 	if (next.is_recorder)
 		return false;
 	if (forked) {
+		exit_report_forked();
 		if (!leave_parent(&ticket, &kept))
 			return false;
 	} else {

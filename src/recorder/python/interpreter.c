@@ -208,20 +208,35 @@ static COLD bool prove(uintptr_t state)
 	return true;
 }
 
-uintptr_t python_state(bool interrupted, enum python_reading *ret)
+/* For any thread at any moment. Separate, so that python_state needs few registers. */
+static NOINLINE uintptr_t examine(uintptr_t state, bool interrupted, enum python_reading *ret)
 {
-	uintptr_t state = (uintptr_t)found.thread_state(), thread = libc_thread_block(), owner = 0;
+	uintptr_t thread = libc_thread_block(), owner = 0;
 
 	if (state == 0)
 		return 0;
 	if (UNLIKELY(__atomic_load_n(&found.code_type, __ATOMIC_ACQUIRE) == 0) && !prove(state))
 		return 0;
 	*ret = PYTHON_SAFELY;
-	if (LIKELY(!interrupted) && (LIKELY(thread == first_thread && found.first_ends_it) ||
+	if (LIKELY(!interrupted) && ((thread == first_thread && found.first_ends_it) ||
 				     (uintptr_t)found.attached_state() == state))
 		*ret = PYTHON_PLAINLY;
 	return python_read(*ret, state + found.layout->thread_id, &owner, sizeof owner) &&
 			       owner == thread
 		       ? state
 		       : 0;
+}
+
+uintptr_t python_state(bool interrupted, enum python_reading *ret)
+{
+	uintptr_t state = (uintptr_t)found.thread_state(), thread = libc_thread_block();
+
+	/* What nearly every call finds. */
+	if (LIKELY(state != 0 && __atomic_load_n(&found.code_type, __ATOMIC_ACQUIRE) != 0 &&
+		   !interrupted && thread == first_thread && found.first_ends_it &&
+		   *(const uintptr_t *)(state + found.layout->thread_id) == thread)) {
+		*ret = PYTHON_PLAINLY;
+		return state;
+	}
+	return examine(state, interrupted, ret);
 }

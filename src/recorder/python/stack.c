@@ -9,7 +9,7 @@
 #include "recorder/unwind/rules.h"
 #include "recorder/unwind/walk.h"
 
-enum { RECENT = 256 };
+enum { RECENT = 512 };
 
 /* The hash of a Python stack is its identity. Code objects lie close together and have consecutive versions, which must not make up for each
  * other: of two functions at the same instruction's address, one after the other, the halves differ; else the factor tells them apart. */
@@ -279,6 +279,11 @@ static void make_chain(struct python_area *area, uint32_t count, uint32_t mark)
 	chain->mark = mark;
 }
 
+static ALWAYS_INLINE struct slot_recent *recent_of(struct python_area *area, uint64_t key)
+{
+	return &area->recent[key >> 32 & (RECENT - 1)];
+}
+
 /* Adds a stack that the slot has no counters for yet. */
 static COLD uint32_t add(struct slot *slot, uint64_t key, struct origin origin, uintptr_t state,
 			 enum python_reading how, const uintptr_t *frame)
@@ -293,6 +298,28 @@ static COLD uint32_t add(struct slot *slot, uint64_t key, struct origin origin, 
 	walk_stack(slot, frame);
 	make_chain(area, merge(slot->walk, area), slot->walk->mark);
 	return sites_counters_of_chain(slot, &area->chain, key, origin);
+}
+
+/* Looks up a stack whose counters the slot has not looked up lately. Separate, so that python_counters needs few registers. */
+static NOINLINE uint32_t find(struct slot *slot, uint64_t key, struct origin origin,
+			      uintptr_t state, enum python_reading how, const uintptr_t *frame)
+{
+	struct python_area *area = slot->python;
+	uint32_t known = slot_find(slot, key);
+
+	if (known == 0 && state != 0)
+		known = add(slot, key, origin, state, how, frame);
+	if (known == 0)
+		known = sites_counters(slot, walk_stack(slot, frame), origin);
+	if (area != NULL && known != slot->counters_of_other[origin.kind])
+		slot_remember(recent_of(area, key), key, known);
+	return known;
+}
+
+/* Separate for the same reason. */
+static COLD uint64_t hash_safely(uintptr_t state, uint32_t limit)
+{
+	return hash_frames(python_here->layout, PYTHON_SAFELY, state, limit);
 }
 
 NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, struct origin origin,
@@ -311,22 +338,13 @@ NOINLINE uint32_t python_counters(struct slot *slot, uint64_t native, struct ori
 	if (LIKELY(state != 0 && how == PYTHON_PLAINLY))
 		hash = hash_plainly[python_here->version](state, slot->walk->limit);
 	else if (state != 0)
-		hash = hash_frames(python_here->layout, PYTHON_SAFELY, state, slot->walk->limit);
+		hash = hash_safely(state, slot->walk->limit);
 	uint64_t key = sites_key(native + hash * UINT64_C(0xa0761d6478bd642f), origin);
 	struct python_area *area = slot->python;
-	struct slot_recent *recent = &area->recent[key >> 32 & (RECENT - 1)];
 
-	if (LIKELY(area != NULL && recent->key == key))
-		return (uint32_t)recent->counters;
-	uint32_t known = slot_find(slot, key);
-
-	if (known == 0 && hash != 0)
-		known = add(slot, key, origin, state, how, frame);
-	if (known == 0)
-		known = sites_counters(slot, walk_stack(slot, frame), origin);
-	if (area != NULL && known != slot->counters_of_other[origin.kind])
-		slot_remember(recent, key, known);
-	return known;
+	if (LIKELY(area != NULL && recent_of(area, key)->key == key))
+		return (uint32_t)recent_of(area, key)->counters;
+	return find(slot, key, origin, hash != 0 ? state : 0, how, frame);
 }
 
 void python_forget(struct slot *slot)

@@ -6,6 +6,7 @@
  * counter. */
 #include "recorder/sampling/cpu_limit.h"
 
+#include <errno.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -42,11 +43,13 @@ static struct moment moment_now(void)
 }
 
 /* Every CPU has the counter, but a program may have requested a signal when it is read. */
-static bool has_counter(void)
+bool counter_is_readable(void)
 {
 	int how = 0;
+	long status = sys_call3(SYS_prctl, PR_GET_TSC, (long)&how, 0);
 
-	return !sys_failed(sys_call3(SYS_prctl, PR_GET_TSC, (long)&how, 0)) && how == PR_TSC_ENABLE;
+	return (!ARCH_KERNEL_KNOWS_COUNTER && status == -EINVAL) ||
+	       (!sys_failed(status) && how == PR_TSC_ENABLE);
 }
 
 void cpu_limit_start(void)
@@ -54,7 +57,7 @@ void cpu_limit_start(void)
 	spent = 0;
 	cpu_limit_doublings = 0;
 	next_ms = PERIOD_MS;
-	cpu_limit_is_set = memory.control->cpu_millionths != 0 && has_counter();
+	cpu_limit_is_set = memory.control->cpu_millionths != 0 && counter_is_readable();
 	if (cpu_limit_is_set)
 		before = moment_now();
 }

@@ -16,6 +16,9 @@ extern HIDDEN uint32_t cpu_limit_doublings;
 
 void cpu_limit_start(void);
 
+/* False: reading the time-stamp counter would be a signal (PR_SET_TSC). */
+bool counter_is_readable(void);
+
 /* Call before the program disables the time-stamp counter: we must not read it either. */
 void cpu_limit_stop(void);
 

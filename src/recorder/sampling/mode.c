@@ -121,7 +121,6 @@ enum {
 #define FOR_EVER (UINT64_MAX / 2)
 
 PROCESS_STATE uint32_t mode_exact = NO_MODE;
-PROCESS_STATE bool mode_was_changed;
 PROCESS_STATE const uint32_t *mode_word;
 /* The program's last setting, if any: a forked child starts with it; and the mode before hg_stop. Relaxed: if threads change it at
  * once, any may be the last. */
@@ -153,6 +152,14 @@ static void switch_to_exact(void)
 	__atomic_store_n(&mode_exact, LIVE_MODE_EXACT, __ATOMIC_SEQ_CST);
 	if (!has_no_limits()) /* another thread has set limits meanwhile */
 		__atomic_store_n(&mode_exact, NO_MODE, __ATOMIC_SEQ_CST);
+}
+
+/* Written only if it differs: the header is shared by all threads. */
+static void miss_blocks(void)
+{
+	if (!mode_misses_blocks())
+		__atomic_fetch_or(&memory.head->compatible, (uint64_t)LIVE_MISSES_BLOCKS,
+				  __ATOMIC_RELAXED);
 }
 
 /* A stopped thread skips every call and never rereads the mode. */
@@ -201,7 +208,8 @@ void mode_start(void)
 	bool all = counts_all(mode_now());
 
 	mode_exact = NO_MODE;
-	mode_was_changed = !all;
+	if (!all)
+		miss_blocks();
 	sample_start(!all);
 	if (all)
 		switch_to_exact();
@@ -222,6 +230,11 @@ static uint64_t *random_of(struct thread_state *self)
 uint32_t mode_round_weight(uint64_t weight)
 {
 	return sample_round(random_of(&thread_state), weight);
+}
+
+bool mode_chooses(uint64_t chance)
+{
+	return sample_random(random_of(&thread_state)) <= chance;
 }
 
 /* Draws a distance to the next sample, or the first part of it: never so much that a block as large as the interval would be
@@ -257,7 +270,7 @@ static bool begin(struct thread_state *self)
 		switch_to_exact();
 		return true;
 	}
-	__atomic_store_n(&mode_was_changed, true, __ATOMIC_RELAXED);
+	miss_blocks();
 	self->slot->last_block = NULL; /* allocations between it and its free are not seen */
 	if (mode != LIVE_MODE_SAMPLE) {
 		countdown_own(DORMANT_BYTES);
@@ -300,7 +313,7 @@ NOINLINE uint64_t mode_decide(uint64_t size, struct slot *counts_in)
 		clock_tick_slow(self->slot);
 	if (self->stopped)
 		return MODE_SKIP;
-	if (self->interval == 0 &&
+	if (self->interval <= MODE_INTERVAL_TIMED &&
 	    begin(self)) /* the mode changed: this is the first block under the new one */
 		return decide_stack(size);
 	uint64_t interval = self->interval;
@@ -321,7 +334,7 @@ NOINLINE uint64_t mode_decide(uint64_t size, struct slot *counts_in)
 uint64_t mode_decide_map(void)
 {
 	if (thread_state.stopped || mode_now() == LIVE_MODE_DORMANT) {
-		__atomic_store_n(&mode_was_changed, true, __ATOMIC_RELAXED);
+		miss_blocks();
 		return MODE_SKIP;
 	}
 	return mode_now() == LIVE_MODE_TAGS ? MODE_WITHOUT_STACK : MODE_EXACTLY;
@@ -353,7 +366,7 @@ void mode_stop(bool of_thread)
 {
 	struct thread_state *self = &thread_state;
 
-	__atomic_store_n(&mode_was_changed, true, __ATOMIC_RELAXED);
+	miss_blocks();
 	if (of_thread) {
 		self->stopped = true;
 		self->slot->last_block = NULL;

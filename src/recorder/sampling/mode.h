@@ -19,8 +19,6 @@
 extern HIDDEN uint32_t mode_exact;
 /* The current mode, in the control page. */
 extern HIDDEN const uint32_t *mode_word;
-/* Some calls were not recorded: a free of an unknown block is not an error. */
-extern HIDDEN bool mode_was_changed;
 
 static ALWAYS_INLINE uint32_t mode_now(void)
 {
@@ -31,6 +29,12 @@ static ALWAYS_INLINE uint32_t mode_now(void)
 static ALWAYS_INLINE bool mode_is_exact(void)
 {
 	return !UNLIKELY(mode_now() != ORDER_LOAD(mode_exact) || thread_state.interval != 0);
+}
+
+/* Some calls were not recorded: a free of an unknown block is not an error. */
+static inline bool mode_misses_blocks(void)
+{
+	return __atomic_load_n(&memory.head->compatible, __ATOMIC_RELAXED) & LIVE_MISSES_BLOCKS;
 }
 
 /* True if the calling thread is sampling. */
@@ -47,6 +51,13 @@ void mode_start(void);
  * it is not a heap call. Inside a hook. */
 enum { MODE_SKIP = 0, MODE_EXACTLY = 1, MODE_WITHOUT_STACK = 2 };
 uint64_t mode_decide(uint64_t size, struct slot *counts_in);
+
+/* thread_state.interval between a call that was timed and its record: the call is examined, and then recorded as in exact mode. 1 is that
+ * of a stopped thread. */
+enum { MODE_INTERVAL_TIMED = 2 };
+
+/* True with a probability of chance / 2^64. */
+bool mode_chooses(uint64_t chance);
 
 /* Rounds a sample's weight to a whole number of blocks, using the thread's random numbers. */
 uint32_t mode_round_weight(uint64_t weight);

@@ -13,7 +13,7 @@ PROCESS_STATE uint32_t sample_mask;
 static PROCESS_STATE bool used; /* the filter was in use */
 
 /* xorshift64*: Marsaglia's generator with Vigna's multiplier. */
-static uint64_t next_random(uint64_t *state)
+uint64_t sample_random(uint64_t *state)
 {
 	uint64_t x = *state;
 
@@ -51,7 +51,7 @@ static uint64_t minus_log2(uint64_t x)
 int64_t sample_draw(uint64_t *random, uint64_t interval)
 {
 	const uint64_t ln2 = UINT64_C(0xb17217f7d1cf79ac); /* * 2^-64 */
-	uint64_t natural = times_high(minus_log2(next_random(random) | 1), ln2);
+	uint64_t natural = times_high(minus_log2(sample_random(random) | 1), ln2);
 
 	return (int64_t)((unsigned __int128)interval * natural >> 32);
 }
@@ -78,7 +78,7 @@ uint32_t sample_round(uint64_t *random, uint64_t weight)
 {
 	if ((weight & (ONE - 1)) == 0)
 		return (uint32_t)(weight >> 32);
-	return (uint32_t)(weight >> 32) + (next_random(random) >> 32 < (weight & (ONE - 1)));
+	return (uint32_t)(weight >> 32) + (sample_random(random) >> 32 < (weight & (ONE - 1)));
 }
 
 void sample_remember(const void *block)

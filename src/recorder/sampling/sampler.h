@@ -22,7 +22,10 @@ enum {
 	SAMPLE_INTERVAL_DEFAULT = 512 << 10, /* if not specified */
 };
 
-/* Draws the number of bytes until the next sample. random: the thread's state, never 0. */
+/* A random number. state: the thread's, never 0, as for those below. */
+uint64_t sample_random(uint64_t *state);
+
+/* Draws the number of bytes until the next sample. */
 int64_t sample_draw(uint64_t *random, uint64_t interval);
 
 /* 1/p with 32 fractional bits; 1 if the interval is 0 (not a sample). */

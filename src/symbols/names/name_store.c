@@ -30,6 +30,7 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/search.h"
 #include "util/texts.h"
 #include "util/vector.h"
 
@@ -193,22 +194,12 @@ static size_t frames_of(const struct name_store *store, struct entry e, struct d
 bool name_store_find(const struct name_store *store, uint64_t address, struct dwarf_frame *frames,
 		     size_t *ret_count)
 {
-	size_t low = 0, high = store->entry_count;
+	size_t at = FIRST_WHERE(i, store->entry_count, entry_at(store, i).address >= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		struct entry e = entry_at(store, middle);
-
-		if (e.address == address) {
-			*ret_count = frames_of(store, e, frames);
-			return true;
-		}
-		if (e.address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
+	if (at == store->entry_count || entry_at(store, at).address != address)
+		return false;
+	*ret_count = frames_of(store, entry_at(store, at), frames);
+	return true;
 }
 
 /* A cache file under construction. */

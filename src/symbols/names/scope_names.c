@@ -23,6 +23,7 @@
 #include "util/arena.h"
 #include "util/buffer.h"
 #include "util/intern.h"
+#include "util/search.h"
 #include "util/vector.h"
 
 enum { TREE_MAX_DEPTH = 128, FIRST_SIZE = 64 };
@@ -158,16 +159,9 @@ static void list_children(struct scope_names *names, struct scope *scope)
 /* The last child that begins at or before the address, or NULL. */
 static struct scope *child_at(struct scope *scope, const void *address)
 {
-	size_t low = 0, high = scope->count;
+	size_t low = FIRST_WHERE(i, scope->count,
+				 (uintptr_t)scope->children[i].die.addr > (uintptr_t)address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if ((uintptr_t)scope->children[middle].die.addr <= (uintptr_t)address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low > 0 ? &scope->children[low - 1] : NULL;
 }
 

@@ -162,7 +162,7 @@ def test_an_answer_that_does_not_come_is_given_up(pyroscope_server, push):
 def test_a_wrong_address_loses_nothing(pyroscope_server, push, status):
     server = pyroscope_server()
     server.fault(status=status)
-    result = push(server, count=2, seconds=1)
+    result = push(server, count=2, attempts=1)
     assert result["unexpected"] >= 1 and result["queued"] == 2 and result["error"] == f"status {status}"
     assert server.received() == result["unexpected"], "no redirect is followed"
 
@@ -207,7 +207,7 @@ def test_a_token_that_cannot_be_used_is_reported(pyroscope_server, push, tmp_pat
     if content is not None:
         token.write_text(content)
     server = pyroscope_server()
-    result = push(server, count=1, token=token, seconds=1)
+    result = push(server, count=1, token=token, attempts=1)
     assert result["local"] >= 1 and result["queued"] == 1 and why in result["error"] and "Injected" not in result["error"]
     assert server.received() == 0
 
@@ -216,7 +216,7 @@ def test_an_answer_that_repeats_the_token_is_not_shown(pyroscope_server, push, t
     (tmp_path / "token").write_text("the-secret")
     server = pyroscope_server()
     server.fault(status=403, body="you sent Bearer the-secret")
-    assert push(server, count=1, token=tmp_path / "token", seconds=1)["error"] == "status 403"
+    assert push(server, count=1, token=tmp_path / "token", attempts=1)["error"] == "status 403"
 
 
 def test_tenant_user_and_password_are_sent(pyroscope_server, push, tmp_path):
@@ -224,20 +224,20 @@ def test_tenant_user_and_password_are_sent(pyroscope_server, push, tmp_path):
     server = pyroscope_server(tenant="team-a", user="me", password="p:w")
     assert push(server, count=1, tenant="team-a", user="me", password=tmp_path / "password")["sent"] == 1
     assert server.accepted()[0]["tenant"] == "team-a"
-    assert push(server, count=1, tenant="team-b", user="me", password=tmp_path / "password", seconds=1)["unauthorized"] >= 1
+    assert push(server, count=1, tenant="team-b", user="me", password=tmp_path / "password", attempts=1)["unauthorized"] >= 1
 
 
 def test_only_a_server_with_the_right_certificate_gets_profiles(pyroscope_server, push):
     server = pyroscope_server(tls=True)
-    result = push(server, count=1, seconds=1)
+    result = push(server, count=1, attempts=1)
     assert result["tls"] >= 1 and result["queued"] == 1 and "certificate" in result["error"]
-    assert push(server, ca=server.client_certificate, seconds=1)["tls"] >= 1, "another authority"
+    assert push(server, ca=server.client_certificate, attempts=1)["tls"] >= 1, "another authority"
     assert push(server, ca=server.certificate)["sent"] == 1
 
 
 def test_a_client_certificate_is_presented(pyroscope_server, push):
     server = pyroscope_server(tls=True, client_certificate=True)
-    result = push(server, count=1, ca=server.certificate, seconds=1)
+    result = push(server, count=1, ca=server.certificate, attempts=1)
     assert result["queued"] == 1 and result["tls"] + result["network"] >= 1
     assert push(server, ca=server.certificate, certificate=server.client_certificate, key=server.client_key)["sent"] == 1
 

@@ -249,7 +249,7 @@ def test_otlp_shows_a_change_with_its_sign(scene):
 
 
 def test_variances_of_a_sampled_recording_are_profiles_of_their_own(scratch, record, heapgauge, target):
-    run = record([target("exported")], "--mode", "sample", "--interval", "1KiB")
+    run = record([target("t_histograms")], "--mode", "sample", "--interval", "1KiB")
     paths = {form: scratch / f"sampled.{form}" for form in ("otlp", "pprof")}
     for form, path in paths.items():
         output_of(heapgauge, "export", run.path, "--format", form, "-o", path)

@@ -153,10 +153,89 @@ def test_what_is_not_in_the_file_is_said_to_be_unknown(dump, heapgauge, clean_en
     (process,) = report_json(path, "summary")["processes"]
     assert [process[key] for key in ("peak_bytes", "temporary_calls", "calls", "total_bytes", "duration_ns")] == [None] * 5
     assert process["not_freed_bytes"] == total_of(report_json, path, "live")
-    for argv in (("view", path), ("report", path, "--format", "html", "-o", path.with_suffix(".html"))):
-        done = run_command(heapgauge, clean_env, *argv)
-        assert done.returncode == 1 and "heap profile of another tool" in done.stderr
-    assert not path.with_suffix(".html").exists()
+
+
+def test_what_is_not_known_of_the_run_is_null(dump, heapgauge, clean_env, report_json):
+    _, path = dump("lg_prof_sample:0")
+    head = report_json(path, "sites")
+    assert [head[key] for key in ("peak_bytes", "peak_at_ns")] == [None] * 2
+    assert [head["run"][key] for key in ("started_real_ns", "duration_ns", "peak_bound_bytes")] == [None] * 3
+    for view in ("tags", "pools", "freed-by"):
+        done = run_command(heapgauge, clean_env, "report", path, "--view", view)
+        assert done.returncode == 1 and f"the view {view} is not known" in done.stderr
+    for axis, words in (("thread", "threads"), ("size", "sizes"), ("process", "processes"), ("entry", "entries"), ("pool", "pools")):
+        done = run_command(heapgauge, clean_env, "report", path, "--by", axis)
+        assert done.returncode == 1 and f"{words} are not known" in done.stderr
+
+
+def test_an_export_of_estimates_does_not_speak_of_a_peak(dump, heapgauge, clean_env, scratch):
+    _, path = dump("lg_prof_sample:12")
+    done = run_command(heapgauge, clean_env, "export", path, "--format", "pprof", "-o", scratch / "out.pb.gz")
+    assert done.returncode == 0, done.stderr
+    text = gzip.decompress((scratch / "out.pb.gz").read_bytes())
+    assert b"standard error of what is live" in text and b"peak" not in text
+
+
+def varint(number):
+    low, high = number & 127, number >> 7
+    return bytes([low | 128]) + varint(high) if high else bytes([low])
+
+
+def field(number, content):
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def pprof_of(values, unit="bytes", period_type="space", period=1):
+    """A heap profile of one stack for each pair of live blocks and bytes."""
+    strings = ["", "inuse_objects", "count", "inuse_space", unit, period_type, "main"]
+    types = field(1, field(1, 1) + field(2, 2)) + field(1, field(1, 3) + field(2, 4))
+    samples = b"".join(field(2, field(1, 1) + field(2, blocks) + field(2, size)) for blocks, size in values)
+    places = field(4, field(1, 1) + field(4, field(1, 1))) + field(5, field(1, 1) + field(2, 6))
+    texts = b"".join(field(6, text.encode()) for text in strings)
+    return types + samples + places + texts + field(11, field(1, 5) + field(2, 4)) + (field(12, period) if period else b"")
+
+
+def test_a_unit_that_is_not_bytes_is_refused(scratch, heapgauge, clean_env):
+    path = scratch / "other.pb"
+    path.write_bytes(pprof_of([(3, 3000)], unit="kilobytes"))
+    done = run_command(heapgauge, clean_env, "check", path, "--max-leaked", "1MiB")
+    assert done.returncode == 2 and "its inuse_space is not in bytes" in done.stderr
+
+
+def test_all_members_of_a_gzip_file_are_read(scratch, report_json):
+    whole = pprof_of([(3, 3000), (4, 4000)])
+    path = scratch / "members.pb.gz"
+    for at in range(0, len(whole), 7):
+        path.write_bytes(gzip.compress(whole[:at]) + gzip.compress(whole[at:]))
+        assert total_of(report_json, path, "live") == 7000
+
+
+@pytest.mark.parametrize("period_type, period", [("space", 0), ("cpu", 1000)])
+def test_a_profile_that_may_have_been_sampled_keeps_no_budget(period_type, period, scratch, heapgauge, clean_env, report_json):
+    path = scratch / "other.pb"
+    path.write_bytes(pprof_of([(3, 3000)], period_type=period_type, period=period))
+    assert report_json(path)["processes"][0]["mode"] == "unknown"
+    assert total_of(report_json, path, "live") == 3000
+    assert run_command(heapgauge, clean_env, "check", path, "--max-leaked", "1KiB").returncode == 1
+    done = run_command(heapgauge, clean_env, "check", path, "--max-leaked", "1MiB")
+    assert done.returncode == 2 and "does not say whether it was sampled" in done.stdout + done.stderr
+
+
+def test_an_empty_profile_says_so(scratch, heapgauge, clean_env):
+    path = scratch / "empty.pb"
+    path.write_bytes(pprof_of([]))
+    done = run_command(heapgauge, clean_env, "report", path)
+    assert done.returncode == 0 and "there is no stack in this heap profile" in done.stdout
+
+
+def test_a_jemalloc_profile_that_is_cut_off_is_refused(dump, scratch, heapgauge, clean_env):
+    _, path = dump("lg_prof_sample:0")
+    text = path.read_text()
+    path.write_text(text[: text.index("\n@", text.index("@") + 1) + 1])
+    done = run_command(heapgauge, clean_env, "check", path, "--max-leaked", "1GiB")
+    assert done.returncode == 2 and "it was cut off" in done.stderr
 
 
 def test_diff_and_check(dump, heapgauge, clean_env, report_json):

@@ -16,6 +16,7 @@ import tempfile
 import pytest
 
 from compiled import WAIT_SECONDS, compile_c
+from reading import losses_said
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 NOT_RECORDED = ("unregistered_calls", "early_calls", "reentrant_calls")
@@ -291,9 +292,8 @@ def is_exact(run, report_json):
 
 
 def notes_of(heapgauge, path):
-    """What a person is told of losses, but for a busy machine's."""
     done = subprocess.run([heapgauge, "report", path], capture_output=True, text=True, check=True, timeout=WAIT_SECONDS)
-    return [said for said in re.findall(r"^  ! (.*)$", done.stdout, re.M) if "clock tick" not in said]
+    return losses_said(done.stdout)
 
 
 def is_accounted_for(run, report_json):
@@ -527,6 +527,23 @@ def test_target_in_a_small_root_that_holds_the_recorder_is_recorded(build, hosti
     library.parent.mkdir(parents=True)
     shutil.copy(build / "libheapgauge.so", library)
     is_exact(both(["chroot", root, "/bin/hostile"]), report_json)
+
+
+STRANGER = """
+#include <unistd.h>
+__attribute__((constructor)) static void run(void) { write(1, "the stranger's code\\n", 20); }
+"""
+
+
+@needs_root
+def test_in_a_small_root_what_a_stranger_put_in_the_place_of_the_recorder_is_not_loaded(build, hostile, both, scratch, report_json):
+    root = small_root(scratch / "root", hostile)
+    library = root / str((build / "libheapgauge.so").resolve()).lstrip("/")
+    library.parent.mkdir(parents=True)
+    shutil.copy(compile_c(scratch, "stranger.so", STRANGER, "-shared", "-fPIC"), library)
+    os.chown(library, 65534, 65534)
+    run = both(["chroot", root, "/bin/hostile"])
+    assert report_json(run.path)["warnings"] == {"missed_recorder": 1}
 
 
 READ_ONLY = "mount --bind / /mnt; mount -o remount,bind,ro /mnt; cd /; exec chroot /mnt"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A target whose files are made to keep its collector busy: it ends when the target does, with a recording."""
 
+import resource
 import struct
+import subprocess
 
 import pytest
 
-from compiled import compile_c
+from compiled import WAIT_SECONDS, compile_c
 
 # Maps the file as code, so often; has memory that nobody recorded, which is why its files are looked at; and waits until they were.
 SOURCE = r"""
@@ -75,3 +77,40 @@ def test_a_library_that_is_mapped_very_often(program, record, report_json, scrat
     library = compile_c(scratch, "often.so", LIBRARY, "-shared", "-fPIC")
     run = record([program, library, "20000"])
     assert run.returncode == 4 and len(report_json(run.path)["processes"]) == 1
+
+
+HOLDS = "#include <stdlib.h>\nvoid *held[1000];\n__attribute__((constructor)) static void fill(void) { for (int i = 0; i < 1000; i++) held[i] = malloc(100); }\n"
+WAITS = "#include <stdio.h>\nint main(void) { puts(\"ready\"); fflush(stdout); while (getchar() != EOF) {} return 0; }\n"
+
+
+def with_long_names(path, name_bytes, count):
+    """Gives a library so many more variables, whose names are ends of one text."""
+    data = bytearray(path.read_bytes())
+    table_at, (row_bytes, rows) = struct.unpack_from("<Q", data, 0x28)[0], struct.unpack_from("<HH", data, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table_at + i * row_bytes) for i in range(rows)]
+    symbols = next(i for i, section in enumerate(sections) if section[1] == 2)
+    old_at, old_bytes, names = sections[symbols][4], sections[symbols][5], sections[symbols][6]
+    old = [struct.unpack_from("<IBBHQQ", data, old_at + i) for i in range(0, old_bytes, 24)]
+    *_, shndx, at, size = next(symbol for symbol in old if symbol[5] == 8000)
+    names_at = len(data)
+    data += b"\0" + b"x" * name_bytes + b"\0"
+    symbols_at = len(data)
+    data += bytes(24) + b"".join(struct.pack("<IBBHQQ", 1 + i % name_bytes, 0x11, 0, shndx, at + i * 8 % size, 8) for i in range(count))
+    for section, start, length in ((names, names_at, name_bytes + 2), (symbols, symbols_at, (count + 1) * 24)):
+        struct.pack_into("<QQ", data, table_at + section * row_bytes + 0x18, start, length)
+    path.write_bytes(data)
+
+
+def test_a_library_with_names_of_megabytes(paused, heapgauge, clean_env, scratch):
+    """Each was copied: a hundred thousand times fifty megabytes."""
+    library = compile_c(scratch, "libnames.so", HOLDS, "-shared", "-fPIC")
+    program = compile_c(scratch, "waits", WAITS, "-Wl,--no-as-needed", f"-L{scratch}", "-lnames", f"-Wl,-rpath,{scratch}")
+    with_long_names(library, 50_000_000, 100_000)
+    run = paused([program])
+    done, path = run.image()
+    assert done.returncode == 0, done.stderr
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 << 20, "KiB"
+    assert run.end() == 0
+    for file, view in ((path, "leaks"), (scratch / "paused.hg", "globals")):
+        report = subprocess.run([heapgauge, "report", file, "--view", view], env=clean_env, capture_output=True, timeout=WAIT_SECONDS, check=False)
+        assert report.returncode == 0, report.stderr

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sizes of blocks that are live at the end: --view sizes --cost live."""
+"""The sizes of blocks that are live at the end and at snapshots: --view sizes --cost live."""
 
 import collections
 import subprocess
+import time
 
 from compiled import compile_c
 
@@ -74,8 +75,77 @@ def test_samples_estimate_them(scratch, record, report_json):
 def test_other_moments_are_refused_and_what_was_not_kept_is_said(build, heapgauge, scratch, record):
     run = record([compile_c(scratch, "keeps", KEEPS)])
     done = subprocess.run([heapgauge, "report", run.path, "--view", "sizes", "--cost", "peak"], capture_output=True, text=True, check=False)
-    assert done.returncode != 0 and "those of live blocks at the end only" in done.stderr
+    assert done.returncode != 0 and "were not kept: they are known at the end" in done.stderr
     old = scratch / "old.hg"
     subprocess.run([build / "made" / "make_recording", old, "100", "10"], check=True)
     done = subprocess.run([heapgauge, "report", old, "--view", "sizes", "--cost", "live"], capture_output=True, text=True, check=True)
     assert "their sizes were not kept" in done.stdout
+
+
+# In three steps, after each of which it prints what it keeps and waits for a line.
+STEPS = """
+#include <stdio.h>
+#include <stdlib.h>
+static void *kept[2000];
+static size_t of[2000];
+static void say(void) {
+    for (int i = 0; i < 2000; i++)
+        if (kept[i]) printf("%zu ", of[i]);
+    printf("\\n");
+    fflush(stdout);
+    getchar();
+}
+int main(void) {
+    static char out[1 << 16], in[16];
+    setvbuf(stdout, out, _IOFBF, sizeof out);
+    setvbuf(stdin, in, _IOFBF, sizeof in);
+    for (int i = 0; i < 1000; i++) kept[i] = malloc(of[i] = (size_t)(i * i % 3001));
+    say();
+    for (int i = 1000; i < 2000; i++) kept[i] = malloc(of[i] = 40000u + (size_t)i);
+    for (int i = 0; i < 1000; i += 3) { free(kept[i]); kept[i] = NULL; }
+    say();
+    for (int i = 1000; i < 2000; i++) kept[i] = realloc(kept[i], of[i] = 100);
+    say();
+}
+"""
+
+
+def by_class(sizes):
+    """By power of two: blocks and bytes."""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for size in sizes:
+        sum_of = sums[1 << size.bit_length() - 1 if size else 0]
+        sum_of[0] += 1
+        sum_of[1] += size
+    return {low: tuple(both) for low, both in sums.items()}
+
+
+def run_steps(heapgauge, env, program, path, seconds):
+    """What it kept in each step, by class; snapshots are taken all the time."""
+    expected = []
+    argv = [heapgauge, "record", "-q", "-o", path, "--every", "20ms", "--", program]
+    with subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+        for _ in range(3):
+            expected.append(by_class(map(int, run.stdout.readline().split())))
+            time.sleep(seconds)
+            run.stdin.write("\n")
+            run.stdin.flush()
+    assert run.returncode == 0
+    return expected
+
+
+def test_snapshots_have_the_sizes_of_then(heapgauge, scratch, clean_env, report_json):
+    path, program = scratch / "steps.hg", compile_c(scratch, "steps", STEPS)
+    for seconds in (0.5, 4, 20):  # a busy machine takes few
+        expected = run_steps(heapgauge, clean_env, program, path, seconds)
+        course = report_json(path, "sizes", "--cost", "live").get("live_bytes_by_time_and_size", {})
+        moments = [next((at for at, sizes in course.items() if sizes == {str(low): both[1] for low, both in step.items()}), None) for step in expected]
+        if all(moments):
+            break
+    assert all(moments) and moments == sorted(moments, key=int)
+    for at, classes in zip(moments, expected):
+        result = report_json(path, "sizes", "--cost", "live", "--at", f"time:{int(at) / 1e9:.9f}s")
+        assert {row["low_bytes"]: (row["live_blocks"], row["live_bytes"]) for row in result["sizes"]} == classes
+        assert (result["live_blocks"], result["live_bytes"]) == tuple(map(sum, zip(*classes.values())))
+    done = subprocess.run([heapgauge, "report", path, "--view", "sizes", "--cost", "live", "--at", f"time:{int(moments[2]) / 1e9:.9f}s", "--focus", "main"], capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "kept for whole processes" in done.stderr

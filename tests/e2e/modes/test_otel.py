@@ -4,6 +4,7 @@ gives it, and records, tables and pointers that are none."""
 
 import gzip
 import json
+import os
 import pathlib
 import subprocess
 
@@ -17,15 +18,18 @@ KEYS = ["--otel-labels", "tenant,http.route"]
 SAMPLED = ["--mode", "sample", "--interval", "4K"]
 BLOCK = 10_000  # larger than the interval: every block is a sample, and its estimate exact
 
+# gcc calls the two dialects by other names on aarch64.
+DIALECTS = ("desc", "trad") if os.uname().machine == "aarch64" else ("gnu2", "gnu")
+DESCRIPTOR, GET_ADDR = (f"-mtls-dialect={name}" for name in DIALECTS)
 # How the variable is compiled, and whether its library is linked, or loaded by dlopen; None: it is in the executable.
 PLACES = {
     "executable": ([], None),
-    "linked-descriptor": (["-mtls-dialect=gnu2"], "linked"),
-    "linked-get-addr": (["-mtls-dialect=gnu"], "linked"),
+    "linked-descriptor": ([DESCRIPTOR], "linked"),
+    "linked-get-addr": ([GET_ADDR], "linked"),
     "linked-initial-exec": (["-ftls-model=initial-exec"], "linked"),
-    "loaded-descriptor-static": (["-mtls-dialect=gnu2"], "loaded"),
-    "loaded-descriptor-dynamic": (["-mtls-dialect=gnu2", "-DLARGE"], "loaded"),
-    "loaded-get-addr": (["-mtls-dialect=gnu"], "loaded"),
+    "loaded-descriptor-static": ([DESCRIPTOR], "loaded"),
+    "loaded-descriptor-dynamic": ([DESCRIPTOR, "-DLARGE"], "loaded"),
+    "loaded-get-addr": ([GET_ADDR], "loaded"),
 }
 
 

@@ -167,7 +167,7 @@ def test_the_library_has_both_probes(which, build):
     probes = probes_of(file)
     assert {(probe.provider, probe.name) for probe in probes.values()} == {("otel_memory", "alloc"), ("otel_memory", "free")}
     assert [len(probes[name].arguments.split()) for name in ("alloc", "free")] == [3, 1]
-    assert all(re.fullmatch(r"(8@%\w+ ?)+", probe.arguments) for probe in probes.values())
+    assert all(re.fullmatch(r"(8@%?\w+ ?)+", probe.arguments) for probe in probes.values())
     layout = subprocess.run(["readelf", "-lSW", file], capture_output=True, text=True, check=True).stdout
     start, size = (int(number, 16) for number in re.search(r"\.probes\s+PROGBITS\s+(\w+) \w+ (\w+) \d+\s+WA", layout).groups())
     assert all(start <= probe.semaphore < start + size for probe in probes.values())

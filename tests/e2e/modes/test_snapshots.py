@@ -213,7 +213,7 @@ def test_conditions_take_snapshots_each_time_they_come_true(waiting, report_json
     assert all(row["live_bytes"] > 50 << 20 for row in rows if row["name"] == "live>50MiB")
     assert 1 <= names.count("calls>60") <= 3
     assert names.count("rss>99%") == 0
-    assert names.count("100ms") >= 3
+    assert names.count("every=100ms") >= 3
     assert sum(site["live_bytes"] for site in report_json(path, "sites", "--at", "snap:live>50MiB", "--cost", "live")["sites"]) > 50 << 20
 
 

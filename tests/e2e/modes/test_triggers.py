@@ -239,7 +239,7 @@ def test_what_needs_no_stacks(how, watch, report_json):
         run.collector.send_signal(signal.SIGUSR2)
         time.sleep(0.3)
     names = names_of(report_json, run.path)
-    assert names.count("100ms") >= 2 and names.count("rss>50MiB") == 1 and names.count("signal=USR2") == 1, names
+    assert names.count("every=100ms") >= 2 and names.count("rss>50MiB") == 1 and names.count("signal=USR2") == 1, names
     assert names.count("calls>300") >= 1 and "rss>99%" not in names
 
 
@@ -297,6 +297,81 @@ def test_stacks_address_space_and_the_machine(heapgauge, clean_env, scratch, rep
     main, deep = sorted(report_json(scratch / "run.hg", "threads")["threads"], key=lambda row: row["started_ns"])
     assert 3 * MIB < deep["stack_used_bytes"] <= deep["stack_most_bytes"] < 4 * MIB < deep["stack_reserved_bytes"]
     assert 0 < main["stack_used_bytes"] <= main["stack_most_bytes"] < MIB
+
+
+# As glibc 2.42 maps stacks: their guards are no mappings of their own, so that the kernel merges them. Not by mmap(3), which is recorded.
+# Above a gap there is memory that has no huge pages and no guard.
+GUARDED = r"""
+#include <alloca.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+enum { STACKS = 4, STACK = 4 << 20, USED = 3 << 19, HEAP = 6 << 20 };
+static void *volatile kept[STACKS];
+static char *map(char *at, size_t bytes, int access, int flags)
+{
+	return (char *)syscall(SYS_mmap, at, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0L);
+}
+static void *deep(void *of)
+{
+	char *p = alloca(USED);
+	memset(p, 1, USED);
+	*(void *volatile *)of = malloc(10);
+	*(void *volatile *)of = p;
+	usleep(900000);
+	return of;
+}
+int main(void)
+{
+	pthread_t threads[STACKS];
+	pthread_attr_t attributes;
+	char *at = map(0, 64 << 20, PROT_NONE, 0) + (8 << 20), *heap;
+	pthread_attr_init(&attributes);
+	for (int i = 0; i < STACKS; i++) {
+		char *stack = map(at + i * STACK, STACK, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_STACK);
+		if (madvise(stack, 4096, 102)) return 77; /* MADV_GUARD_INSTALL */
+		pthread_attr_setstack(&attributes, stack, STACK);
+		pthread_create(&threads[i], &attributes, deep, (void *)&kept[i]);
+	}
+	heap = map(at + (32 << 20), HEAP, PROT_READ | PROT_WRITE, MAP_FIXED);
+	madvise(heap, HEAP, MADV_NOHUGEPAGE);
+	memset(heap, 1, HEAP);
+	for (int i = 0; i < STACKS; i++) pthread_join(threads[i], 0);
+	return 0;
+}
+"""
+
+
+def needs_guards_that_are_told():
+    """PAGEMAP_SCAN tells guard regions since Linux 6.16."""
+    release = tuple(int(number) for number in re.match(r"(\d+)\.(\d+)", os.uname().release).groups())
+    if release < (6, 16):
+        pytest.skip(f"Linux {os.uname().release} does not tell guard regions: 6.16 does")
+
+
+def test_stacks_with_guards_inside_of_their_mapping(heapgauge, clean_env, scratch, report_json):
+    """Those of four threads are one mapping: each has its own size all the same."""
+    needs_guards_that_are_told()
+    program = compile_c(scratch, "guarded", GUARDED, "-pthread")
+    conditions = ["stack>1MiB", "stack>3MiB"]
+    argv = [heapgauge, "record", "-q", "-o", scratch / "run.hg", *(word for one in conditions for word in ("--on", one))]
+    subprocess.run([*argv, "--pages-on", "end", program], env=clean_env, check=True, timeout=WAIT_SECONDS)
+    assert names_of(report_json, scratch / "run.hg") == ["stack>1MiB"]
+    reserved, used = 4 * MIB - 4096, 3 * MIB // 2
+    sheets = report_json(scratch / "run.hg", "memory")["memory"]
+    most = max(sheets, key=lambda sheet: sheet["stack_bytes"])
+    assert used < most["stack_largest_bytes"] < used + MIB // 4
+    assert 4 * used < most["stack_bytes"] < 4 * used + MIB
+    assert 4 * reserved < most["stack_reserved_bytes"] < 4 * reserved + MIB
+    threads = report_json(scratch / "run.hg", "threads")["threads"]
+    stacks = [row for row in threads if row["stack_reserved_bytes"] == reserved]
+    assert len(stacks) == 4
+    assert all(used < row["stack_used_bytes"] <= row["stack_most_bytes"] < used + MIB // 4 for row in stacks)
+    assert 4 * used < report_json(scratch / "run.hg", "pages")["pages"]["stack_bytes"] < 4 * used + MIB
 
 
 # ---- control groups and pressure ----

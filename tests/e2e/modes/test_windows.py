@@ -102,7 +102,8 @@ def told(text):
     rounds = collections.defaultdict(dict)
     for line in text.splitlines():
         round_, site, *numbers = line.split()
-        rounds[int(round_)][site] = dict(zip(COUNTED, map(int, numbers), strict=True))
+        assert len(numbers) == len(COUNTED)
+        rounds[int(round_)][site] = dict(zip(COUNTED, map(int, numbers)))
     return rounds
 
 
@@ -264,7 +265,9 @@ def test_what_a_window_cannot_say_is_said(scratch, record, heapgauge, report_jso
     window = "--cost", "calls", "--at", "snap:r2", "--minus", "snap:r1"
     assert "kept per site, not per size" in refusal(heapgauge, run.path, "--by", "size", *window)
     assert "kept per site, not per thread" in refusal(heapgauge, run.path, "--by", "thread", *window)
-    assert "at the end only" in refusal(heapgauge, run.path, "--view", "sizes", *window)
+    assert "of the whole run only" in refusal(heapgauge, run.path, "--view", "sizes", *window)
+    for view in "lifetimes", "reallocs":
+        assert f"the view {view} is of the whole run only" in refusal(heapgauge, run.path, "--view", view, *window)
     note = report_json(run.path, "sites", "--cost", "live", "--at", "end", "--minus", "peak")["note"]
     assert note.startswith("calls, totals and frees are of the whole run") and note.endswith("not at the peak")
 

@@ -233,7 +233,14 @@ def test_time_reads_the_peak(scene, report):
     at, live, blocks, rss = scene("time")["reading"][:4]
     assert (digits(at), digits(live), digits(blocks)) == (peak["at_ns"], peak["live_bytes"], peak["live_blocks"])
     assert digits(rss) == peak["rss_bytes"]
-    assert scene("time")["charts"] == 5
+
+
+def test_time_shows_the_memory_of_the_machine(scene, report):
+    rows = report("memory")["memory"]
+    assert len({row["at_ns"] for row in rows}) > 1 and scene("time")["charts"] == 6
+    least = min(row["system_available_bytes"] for row in rows)
+    (title,) = [title["title"] for title in scene("time")["titles"] if title["text"].startswith("The machine: at least ")]
+    assert title == f"{least:,} B of {rows[0]['system_bytes']:,} B"
 
 
 def test_layers_are_the_owners_of_the_most_over_time(scene, report):
@@ -268,8 +275,8 @@ def test_reallocs_are_those_of_the_report(scene, report):
 
 
 def test_the_map_of_reallocs_holds_every_one(scene, report):
-    calls = sum(site["realloc"]["calls"] for site in report("reallocs", "--limit", "300")["sites"])
-    assert calls > 0 and sum(words({"text": cell["title"]}) for cell in scene("sizes")["steps"]) == calls
+    counts = sorted(count for row in report("reallocs")["steps"].values() for count in row.values())
+    assert counts and sorted(words({"text": cell["title"]}) for cell in scene("sizes")["steps"]) == counts
 
 
 def test_the_map_over_time_adds_up_what_sites_held(scene, report):
@@ -281,8 +288,10 @@ def test_the_map_over_time_adds_up_what_sites_held(scene, report):
 
 
 def test_the_heat_map_holds_every_freed_block(scene, report):
-    freed = sum(bar["count"] for bar in report("lifetimes")["lifetimes"])
-    assert abs(sum(words({"text": cell["title"]}) for cell in scene("sizes")["heat"]) - freed) <= len(scene("sizes")["heat"])
+    result = report("lifetimes")
+    counts = sorted(count for row in result["lifetimes_by_size"].values() for count in row.values())
+    assert sum(counts) == sum(bar["count"] for bar in result["lifetimes"])
+    assert sorted(words({"text": cell["title"]}) for cell in scene("sizes")["heat"]) == counts
 
 
 def test_threads_are_those_of_the_report(scene, report):
@@ -290,6 +299,8 @@ def test_threads_are_those_of_the_report(scene, report):
     columns = {"Calls": "calls", "Total": "total_bytes", "Frees": "frees", "Holds": "live_bytes", "For others": "freed_for_others_bytes"}
     for row, thread in zip(scene("threads")["threads"], threads["threads"]):
         assert {key: digits(row[title]) for title, key in columns.items()} == {key: thread[key] for key in columns.values()}
+        if thread["stack_most_bytes"] is not None:
+            assert digits(row["Stack"]) == thread["stack_most_bytes"] and digits(row["Reserved"]) == thread["stack_reserved_bytes"]
     assert sum(digits(cell) for cell in scene("threads")["handover"]) == threads["cross_thread_freed_bytes"] > 0
     process = report("processes", file="threads.hg")["processes"][0]
     assert digits(scene("threads")["processes"][0]["Peak"]) == process["peak_bytes"]
@@ -374,6 +385,9 @@ def test_run_shows_command_modules_and_cost(scene, report):
     assert (facts["Host"], facts["Kernel"]) == (run["host"], run["kernel"])
     shown = [(row[0]["text"], row[1]["text"], row[5]["title"]) for row in scene("run")["modules"][1:]]
     assert shown == [(m["module"], f"{m['frames']:,}", m["build_id"]) for m in report("modules")["modules"]]
+    variables = report("globals", "--limit", "100")["variables"]
+    shown = [(row[0]["text"], digits(row[1]), row[4]["text"], row[6]["title"]) for row in scene("run")["globals"][1:]]
+    assert shown == [(v["variable"] or "[no symbols]", v["bytes"], v["section"], v["module"]) for v in variables] and len(shown) > 10
 
 
 def test_compare_shows_what_diff_says(scene, diff):

@@ -16,7 +16,7 @@ import pytest
 
 from alone import file_of, files, folder_on_tmpfs, preloaded
 from compiled import WAIT_SECONDS, compile_c, losses
-from running import KEEPER, again, compile_keeper, keeping, without
+from running import KEEPER, again, as_before_5_14, compile_keeper, keeping, without
 from test_targets import NAMES, compare, inconsistencies, parse
 
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
@@ -129,6 +129,15 @@ def test_a_file_says_the_same_as_the_process(build, scratch, clean_env, folder, 
         assert (process["pid"], process["end"], process["not_freed_blocks"]) == (run.target, "running", 900)
         assert process["command"].endswith("/keeper")
     assert files(folder) == [], "it ended in good order"
+
+
+def test_a_kernel_before_5_14_has_files_too(build, scratch, clean_env, folder, report):
+    """They cannot be asked to populate pages. Each page is made by a system call that can say so if it fails."""
+    program = compile_keeper(scratch)
+    with keeping([as_before_5_14(scratch), program], preloaded(build, clean_env, folder)) as run:
+        process = report(file_of(folder, run.target))["processes"][0]
+        assert (process["calls"], process["not_freed_blocks"], losses(process)) == (1000, 900, {})
+    assert run.returncode == 0 and files(folder) == []
 
 
 def test_the_file_can_be_read_where_memory_may_not(heapgauge, build, scratch, clean_env, folder):
@@ -333,14 +342,15 @@ def test_a_tmpfs_that_is_full_or_read_only(options, build, scratch, clean_env, r
 
 
 @as_root
-def test_a_tmpfs_that_fills_up_meanwhile_costs_details_and_not_the_program(build, scratch, clean_env, report, target):
+@pytest.mark.parametrize("kernel", ["this", "before 5.14"])
+def test_a_tmpfs_that_fills_up_meanwhile_costs_details_and_not_the_program(kernel, build, scratch, clean_env, report):
     mount = scratch / "mount"
     mount.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60m", "none", mount], check=True)
     try:
         program = compile_c(scratch, "spreads", SPREADS)
         env = preloaded(build, clean_env, mount, HEAPGAUGE_BUDGET="1GiB")
-        with keeping([program], env) as run:
+        with keeping([program] if kernel == "this" else [as_before_5_14(scratch), program], env) as run:
             path = file_of(mount, run.target)
             with open(mount / "filler", "wb", buffering=0) as filler:  # to the last page; what is in a buffer would fail at the end
                 with contextlib.suppress(OSError):
@@ -538,3 +548,18 @@ def test_settings_of_record_are_said_to_have_no_effect(naming, build, clean_env,
     with keeping([naming], preloaded(build, clean_env, folder, **more)) as run:
         pid = run.target
         assert losses(report("--pid", pid)["processes"][0]) == {"unapplied_settings": 3}
+
+
+@pytest.mark.parametrize(
+    "wrong, right",
+    [
+        ({"MODE": "Sampled", "INTERVAL": "1", "DEPTH": "5000", "BUDGET": "much,0.5%"}, {"MODE": "exact", "DEPTH": "9", "BUDGET": "64MiB,0.5%"}),
+        ({"BUDGET": "1.5MiB", "TIME_CALLS": "often"}, {"BUDGET": "64M", "TIME_CALLS": "0", "INTERVAL": "512B", "MODE": ""}),
+    ],
+)
+def test_values_that_are_not_understood_are_said_to_have_no_effect(wrong, right, naming, build, clean_env, folder, report):
+    """A mode with a capital letter was the default mode, without a word."""
+    for values, unapplied in (wrong, len(wrong)), (right, 0):
+        more = {f"HEAPGAUGE_{name}": value for name, value in values.items()}
+        with keeping([naming], preloaded(build, clean_env, folder, **more)) as run:
+            assert losses(report("--pid", run.target)["processes"][0]) == ({"unapplied_settings": unapplied} if unapplied else {})

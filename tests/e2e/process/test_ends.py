@@ -3,11 +3,14 @@
 
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 
 import pytest
 
+from alone import preloaded
 from compiled import WAIT_SECONDS, compile_c, ended, is_alive, wait_for
 
 # Ends in the way that it is told, after 50 blocks of which 49 are left; "child HOW" does so in a fork's child.
@@ -153,6 +156,28 @@ def test_the_oom_killer_leaves_everything_that_was_acknowledged(memory_cgroup, s
     assert any(f["function"] == "main" for f in sites[0]["stack"]) and sites[0]["not_freed_bytes"] >= acknowledged
 
 
+NEARLY_FULL = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(void)
+{
+	for (int i = 0; i < 36 * 8; i++) memset(malloc(128 << 10), 1, 128 << 10);
+	puts("done");
+	return 4;
+}
+"""
+
+
+def test_a_report_at_exit_is_killed_instead_of_the_program(memory_cgroup, build, scratch, clean_env):
+    program = compile_c(scratch, "nearly_full", NEARLY_FULL)
+    for env in (clean_env, preloaded(build, clean_env), preloaded(build, clean_env, HEAPGAUGE_REPORT=str(scratch / "report"))):
+        done = subprocess.run([program], env=env, preexec_fn=lambda: (memory_cgroup / "tasks").write_text(str(os.getpid())),  # noqa: PLW1509
+                              capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (4, "done\n", "")
+    assert re.search("was ended by a signal", (scratch / "report").read_text()), "there is no memory for it"
+
+
 # ---- the collector is killed ----
 
 
@@ -204,3 +229,37 @@ def test_a_program_whose_file_is_removed_is_recorded_to_its_end(record, report_j
     run = record([compile_c(scratch, "replaced", REPLACED)])
     process = report_json(run.path)["processes"][0]
     assert (process["end"], process["exit_code"], process["calls"]) == ("exit", 3, 100)
+
+
+HIDES = """
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+	void *volatile p = malloc(64);
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	usleep(300000);
+	for (int i = 0; i < 49; i++) p = malloc(64);
+	return p == NULL ? 1 : 5;
+}
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody who is not")
+def test_a_program_that_hides_from_its_user_has_not_ended(build, heapgauge, scratch, clean_env, report_json):
+    """Nobody's programs hand over a file, whose owner is found by its mappings."""
+    place = pathlib.Path("/tmp") / f"heapgauge-hides-{os.getpid()}"
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)
+    try:
+        for file in (heapgauge, build / "libheapgauge.so", compile_c(scratch, "hides", HIDES)):
+            shutil.copy(file, place)
+        for i in range(8):
+            done = subprocess.run([place / "heapgauge", "record", "-q", "-o", place / f"{i}.hg", place / "hides"], env=clean_env, user=65534, group=65534,
+                                  extra_groups=[], cwd="/", capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
+            assert (done.returncode, done.stderr) == (5, "")
+            process = report_json(place / f"{i}.hg")["processes"][0]
+            assert (process["end"], process["exit_code"], process["calls"]) == ("exit", 5, 50)
+    finally:
+        shutil.rmtree(place)

@@ -61,7 +61,7 @@ def test_signal_to_the_whole_group_ends_both_and_leaves_a_recording(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        process_group=0,
+        preexec_fn=os.setpgrp,
     ) as collector:
         assert collector.stdout.readline() == b"ending by wait 0\n"
         time.sleep(0.1)

@@ -5,16 +5,19 @@ ended, and it notices nothing of it. A report that cannot be made is one sentenc
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
+import signal
 import struct
 import subprocess
+import termios
 import time
 
 import pytest
 
 from alone import folder_on_tmpfs, preloaded
-from compiled import WAIT_SECONDS, compile_c
+from compiled import WAIT_SECONDS, compile_c, wait_for
 from test_alone import ENDER
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -77,6 +80,61 @@ int main(int argc, char **argv)
 }
 """
 
+# Closes stderr as daemons do, and then writes what is open.
+DAEMON = r"""
+#define _DEFAULT_SOURCE
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char name[64], to[256];
+	if (daemon(1, 0) != 0) return 1;
+	FILE *out = fopen(argv[2], "w");
+	for (int fd = 0; fd < 4096; fd++) {
+		snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+		ssize_t length = readlink(name, to, sizeof to);
+		if (length >= 0) fprintf(out, "%.*s\n", (int)length, to);
+	}
+	return fclose(out) || rename(argv[2], argv[1]);
+}
+"""
+
+# Two threads end it, one after the other.
+TWO_ENDS = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *end(void *unused) { usleep(20000); _exit(3); return unused; }
+int main(void)
+{
+	pthread_t thread;
+	void **last = NULL;
+	for (int i = 0; i < 200000; i++) {
+		void **next = malloc(40);
+		*next = last;
+		last = next;
+	}
+	return pthread_create(&thread, NULL, end, NULL);
+}
+"""
+
+# A timer whose signal ends a process comes soon after it has called _exit, or exit.
+TIMED = r"""
+#include <stdlib.h>
+#include <sys/time.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(int argc, char **argv)
+{
+	struct itimerval soon = { .it_value.tv_usec = 20000, .it_interval.tv_usec = 1000 };
+	(void)argv;
+	kept = malloc(1000);
+	if (setitimer(ITIMER_REAL, &soon, NULL)) return 1;
+	if (argc > 1) _exit(12);
+	return 12;
+}
+"""
+
 GROWER = r"""
 #include <stdlib.h>
 #include <unistd.h>
@@ -131,9 +189,90 @@ def test_a_program_that_closes_stderr_at_its_exit(build, clean_env):
     assert done.stderr.startswith(bare.stderr) and len(summaries(done.stderr)) == 1
 
 
+def test_a_daemon_that_closes_stderr_keeps_none(build, clean_env, scratch):
+    """Its caller reads until then."""
+    program = compile_c(scratch, "daemon", DAEMON)
+    done = run([program, scratch / "open", scratch / "new"], preloaded(build, clean_env, HEAPGAUGE_REPORT="stderr"))
+    assert (done.returncode, done.stderr) == (0, "")
+    wait_for((scratch / "open").exists, "the daemon")
+    assert (scratch / "open").read_text().split() == ["/dev/null"] * 3 + [str(scratch / "new")]
+
+
+def test_the_status_is_that_of_the_first_thread_that_exits(build, heapgauge, clean_env, scratch):
+    """Also if another one calls _exit while the first one waits."""
+    program = compile_c(scratch, "two_ends", TWO_ENDS, "-pthread")
+    assert run([program], clean_env).returncode == 0
+    for _ in range(5):
+        done = run([program], preloaded(build, clean_env, HEAPGAUGE_REPORT="stderr"))
+        assert done.returncode == 0 and len(summaries(done.stderr)) == 1
+        done = run([heapgauge, "record", "-q", "--image", "-o", scratch / "x.hg", "--", program], clean_env)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("how", [[], ["_exit"]], ids=["return", "_exit"])
+def test_a_timer_does_not_end_what_has_ended(how, build, heapgauge, clean_env, scratch):
+    program = compile_c(scratch, "timed", TIMED)
+    assert run([program, *how], clean_env).returncode == 12
+    for _ in range(3):
+        done = run([program, *how], preloaded(build, clean_env, HEAPGAUGE_REPORT="stderr"))
+        assert done.returncode == 12 and len(summaries(done.stderr)) == 1
+        done = run([heapgauge, "record", "-q", "--image", "-o", scratch / "x.hg", "--", program, *how], clean_env)
+        assert (done.returncode, done.stderr) == (12, "")
+
+
+def test_a_user_may_end_it_meanwhile(ender, build, clean_env, scratch):
+    env = clean_env | with_command(build, scratch, f"echo $$ >{scratch}/pid; exec sleep 1000")
+    program = subprocess.Popen([ender, "exit"], env=env | {"HEAPGAUGE_REPORT": str(scratch / "r.txt")})
+    wait_for(lambda: (scratch / "pid").exists() and (scratch / "pid").read_text().strip(), "the report")
+    program.terminate()
+    assert program.wait(WAIT_SECONDS) == -signal.SIGTERM
+    os.kill(int((scratch / "pid").read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("report", ["/dev/stdout", "/dev/stderr", "name"])
+def test_a_report_where_the_program_writes_follows_its_output(report, ender, build, clean_env, scratch):
+    """And does not empty the file, which may be an old log."""
+    log = scratch / "log"
+    log.write_text("before\n")
+    env = preloaded(build, clean_env, HEAPGAUGE_REPORT=str(log) if report == "name" else report)
+    with open(log, "a", encoding="ascii") as both:
+        words = ["sh", "-c", 'echo out; echo err >&2; LD_PRELOAD= HEAPGAUGE_REPORT= ls -d /; exit 6']
+        done = subprocess.run(words, env=env, stdout=both, stderr=both, timeout=WAIT_SECONDS, check=False)
+    text = log.read_text()
+    assert done.returncode == 6 and text.startswith("before\nout\nerr\n/\n") and len(summaries(text)) == 1
+
+
+def test_in_the_background_of_a_terminal_that_forbids_output(ender, build, clean_env):
+    """Writing there would stop the whole process group."""
+    env = preloaded(build, clean_env, HEAPGAUGE_REPORT="stderr")
+    leader, terminal = pty.fork()
+    if leader == 0:
+        modes = termios.tcgetattr(0)
+        modes[3] |= termios.TOSTOP
+        termios.tcsetattr(0, termios.TCSANOW, modes)
+        background = os.fork()
+        if background == 0:
+            os.setpgid(0, 0)
+            os.execve(ender, [str(ender), "exit"], env)
+        _, status = os.waitpid(background, os.WUNTRACED)
+        os.kill(background, signal.SIGKILL) if os.WIFSTOPPED(status) else None
+        os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 99)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:  # the other end is closed
+            break
+        shown += piece
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1]) == run([ender, "exit"], clean_env).returncode
+    assert len(summaries(shown.decode().replace("\r", ""))) == 1
+
+
 def test_python_with_children(build, clean_env, scratch):
-    """Children, forked or started, have reports of their own; the program gets the status of each."""
-    script = "import os, subprocess, sys; p = os.fork()\nif not p: os._exit(5)\n" \
+    """Children, forked or started, have reports of their own; the program gets the status of each. A forked child has one if it allocates,
+    which Python 3.14 by itself does not."""
+    script = "import os, subprocess, sys; p = os.fork()\nif not p: bytearray(100000); os._exit(5)\n" \
         "print(os.waitpid(p, 0)[1] >> 8, subprocess.run(['/bin/true']).returncode); sys.exit(4)"
     done = run(["/usr/bin/python3", "-c", script], preloaded(build, clean_env, HEAPGAUGE_REPORT="r.%p.txt"), cwd=scratch)
     assert (done.returncode, done.stdout, done.stderr) == (4, "5 0\n", "")
@@ -240,11 +379,66 @@ def test_never_in_a_privileged_program(build, clean_env, scratch):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+FIRST = r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	void *volatile p = malloc(1000);
+	int status = 0;
+	long child = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+	if (child == 0) _exit(4);
+	return child > 0 && waitpid(child, &status, 0) == child && status == 4 << 8 && getpid() == 1 && p != NULL ? 5 : 77;
+}
+"""
+
+
+@as_root
+def test_a_child_with_the_pid_of_its_parent_does_not_report_for_it(build, clean_env, scratch):
+    """Both are the first of their pid namespace."""
+    program = compile_c(scratch, "first", FIRST)
+    own = [f"{name}={value}" for name, value in preloaded(build, {}, HEAPGAUGE_REPORT="stderr").items()]
+    done = run(["unshare", "--pid", "--fork", "env", *own, program], clean_env)
+    if "unshare failed" in done.stderr:
+        pytest.skip("no namespaces")
+    assert (done.returncode, len(summaries(done.stderr))) == (5, 1), done.stderr
+
+
 def test_a_program_with_few_system_calls_is_not_harmed(target, build, clean_env):
     program = target("t_seccomp_kill")
     bare = run([program], clean_env)
     done = run([program], preloaded(build, clean_env, HEAPGAUGE_REPORT="stderr"))
     assert done.returncode == bare.returncode
+
+
+CHROOT = """
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) { void *volatile p = malloc(9); return chroot(argv[1]) || chdir("/") || p == NULL ? 77 : 3; }
+"""
+
+
+@as_root
+def test_nothing_of_another_root_directory_is_executed_or_written(build, clean_env, scratch):
+    """There a stranger may own what has the name of the command and of the recorder, or the libraries of a command that is root's."""
+    program = compile_c(scratch, "enters", CHROOT)
+    env = clean_env | with_command(build, scratch, None) | {"HEAPGAUGE_REPORT": "/report"}
+    inside = scratch / "jail" / str(scratch / "beside").lstrip("/")
+    inside.mkdir(parents=True)
+    source = '#include <fcntl.h>\nint main(void) { return open("/executed", O_CREAT | O_WRONLY, 0600) < 0; }'
+    shutil.copy(compile_c(scratch, "executed", source, "-static"), inside / "heapgauge")
+    (inside / "libheapgauge.so").touch()
+    for path in inside.iterdir():
+        os.chown(path, 65534, 65534)
+    done = run([program, scratch / "jail"], env)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert re.fullmatch(r"heapgauge: no report of process \d+: it has changed its root directory\n", done.stderr)
+    assert not (scratch / "jail/executed").exists() and not (scratch / "jail/report").exists()
 
 
 def test_a_recording_at_the_exit_is_where_the_program_began(heapgauge, build, clean_env, scratch):
@@ -258,6 +452,14 @@ def test_a_recording_at_the_exit_is_where_the_program_began(heapgauge, build, cl
     shown = run([heapgauge, "report", path, "--format", "json"], clean_env)
     process = json.loads(shown.stdout)["processes"][0]
     assert process["not_freed_bytes"] > 5000000 and process["peak_rss_bytes"] > 5000000
+
+
+def test_a_recording_at_the_exit_is_named_for_the_executable(build, clean_env, scratch):
+    """Whatever module allocates first: in C++ that is the library, before main."""
+    program = compile_c(scratch, "serving", "int main() { return 3; }", "-xc++", "-Wl,--no-as-needed", "-lstdc++")
+    done = run([program], preloaded(build, clean_env, HEAPGAUGE_OUTPUT=str(scratch / "%e.hg")))
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+    assert [path.name for path in scratch.glob("*.hg")] == ["serving.hg"]
 
 
 def test_snapshots_by_time(heapgauge, build, clean_env, scratch):

@@ -29,6 +29,8 @@ def without_room(scratch):
         pytest.skip(f"may not mount here: {probe.stderr}")
 
     def run(argv, env, *folders):
+        if any(pathlib.Path(argv[0]).is_relative_to(folder) for folder in folders):
+            pytest.skip(f"{argv[0]} is where there shall be no room")
         script = "".join(FULL.format(folder) for folder in folders) + 'exec "$@"'
         words = ["unshare", "--mount", "sh", "-c", script, "sh", *map(str, argv)]
         return subprocess.run(words, env=env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
@@ -69,3 +71,14 @@ def test_nowhere_is_room(heapgauge, without_room, clean_env, ends, status):
     assert done.returncode == status
     assert "\n  peak " in done.stderr and "\n  wrote " not in done.stderr
     assert "no space in TMPDIR, /var/tmp, /tmp, HOME or /dev/shm: the recording is lost" in done.stderr.splitlines()[-1]
+
+
+DEVICES = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/urandom c 1 9 && ln -s /proc/self/fd/1 /dev/stdout &&"
+
+
+def test_a_link_in_dev_is_not_replaced(heapgauge, without_room, elsewhere, scratch, report_json):
+    """Root could: everybody's /dev/stdout would be a recording."""
+    words = f'{DEVICES} "$1" record -q -o /dev/stdout -- /bin/true > "$2" && readlink /dev/stdout'
+    done = without_room(["sh", "-c", words, "sh", str(heapgauge), str(scratch / "run.hg")], elsewhere)
+    assert (done.returncode, done.stdout) == (0, "/proc/self/fd/1\n"), done.stderr
+    assert report_json(scratch / "run.hg")["processes"][0]["pid"] > 0

@@ -92,7 +92,8 @@ def test_the_target_does_not_notice_that_its_collector_was_killed(heapgauge, tar
         time.sleep(0.05)
     text = log.read_text()
     assert "ended with 0\n" in text
-    assert text.count("EXPECT") == 3
+    bare = subprocess.run([program], env=env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True).stdout
+    assert text.count("EXPECT") == bare.count("EXPECT") > 0
 
 
 def test_a_target_that_is_running_survives_the_end_of_its_collector(heapgauge, target, clean_env, scratch):

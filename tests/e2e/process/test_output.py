@@ -44,6 +44,7 @@ def test_a_folder_gets_the_default_name(folder, run, scratch):
     [
         ("x.%z.hg", "%z in x.%z.hg stands for nothing; there are %p (pid), %h (host), %e (executable) and %%"),
         ("x.%", "x.% ends in a single %: write %%"),
+        ("", "the recording needs a name"),
     ],
 )
 def test_an_unknown_letter_is_a_mistake_in_the_command(pattern, message, run, scratch):
@@ -56,6 +57,16 @@ def test_a_missing_folder_is_said_before_the_program_runs(run, scratch):
     done = run("-o", "nowhere/", program=("/usr/bin/touch", "ran"))
     assert done.returncode == 125 and "to the folder nowhere" in done.stderr
     assert names(scratch) == []
+
+
+def test_a_name_that_is_too_long_is_said_before_the_program_runs(run, scratch):
+    program = scratch / ("n" * 240)
+    program.symlink_to("/usr/bin/touch")
+    done = run(program=(program, "ran"))
+    assert done.returncode == 125 and "is too long: name a shorter one with -o" in done.stderr
+    assert names(scratch) == [program.name]
+    assert run("-o", "run.hg", program=(program, "ran")).returncode == 0
+    assert names(scratch) == [program.name, "ran", "run.hg"]
 
 
 def test_only_a_name_that_was_written_out_is_replaced(run, scratch, report_json):

@@ -111,6 +111,16 @@ def test_ranks_survive_merging(solver, scratch, record, report_json, heapgauge):
     assert sorted(p["rank"] for p in report_json(job, "processes")["processes"]) == [1, 2]
 
 
+def test_ranks_that_were_recorded_in_two_modes(solver, scratch, record, heapgauge, clean_env):
+    """The first of them was taken for the mode of all."""
+    runs = [record([solver], *options, env={"PMI_RANK": "1"}).path for options in ([], ["--mode", "sample", "--interval", "1KiB"])]
+    job = scratch / "job.hg"
+    subprocess.run([heapgauge, "merge", *runs, "-o", job], check=True, capture_output=True)
+    for path, mode in (runs[0], "exact"), (runs[1], "sampled"), (job, "mixed"):
+        done = subprocess.run([heapgauge, "report", path, "--view", "sites"], env=clean_env, capture_output=True, text=True)
+        assert f"  {mode}  " in done.stdout.splitlines()[0]
+
+
 def test_mistakes_are_told(solver, scratch, record, heapgauge, clean_env):
     done = record_here(heapgauge, [solver], scratch, clean_env, "--ranks", "3-")
     assert done.returncode == 2 and "--ranks takes numbers and ranges such as 0,3-5, not 3-" in done.stderr

@@ -82,8 +82,9 @@ def healthy(summary, but=()):
 
 
 def programs(processes):
-    """File names of what ran, with how often."""
+    """File names of what ran, with how often. gcc 16 starts as and ld by names that say for which machine."""
     names = [pathlib.PurePath((p["command"] or "?").split()[0]).name for p in processes]
+    names = [re.sub(r"^\w+-linux-gnu-", "", name) for name in names]
     return {name: names.count(name) for name in names}
 
 
@@ -274,14 +275,21 @@ def large_source(functions):
 
 
 @pytest.mark.parametrize("compiler", ["clang", "gcc"])
-def test_compiler_makes_the_same_object_of_a_large_source(compiler, same):
+def test_compiler_makes_the_same_object_of_a_large_source(compiler, same, report_json):
+    """Destructors of LLVM 19 and newer allocate at exit. They are called by __do_global_dtors_aux, a part of gcc's crtbegin.o that has no unwind
+    information: our stacks end there, as those of libgcc's unwinder do."""
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not installed")
     text = large_source(1000 if LONG else 250)
     _, summary = same(
         [compiler, "-O2", "-g", "-c", "large.c", "-o", "large.o"], lambda folder: (folder / "large.c").write_text(text)
     )
-    processes = healthy(summary, but=("stacks_cut",))  # compilers recurse
+    processes = healthy(summary, but=("stacks_cut", "stacks_stopped"))  # compilers recurse
+    if any(losses(p).get("stacks_stopped") for p in processes):
+        sites = report_json(summary["file"], "sites", "--kind", "all", "--limit", "1000000")["sites"]
+        ends = [[frame["function"] for frame in site["stack"][-3:]] for site in sites]
+        stopped = [functions for functions in ends if functions[-1] == "[unwind stopped]"]
+        assert stopped and all(functions[0] == "__cxa_finalize" for functions in stopped), stopped
     assert max(p["calls"] for p in processes) > 10_000
     assert max(p["peak_bytes"] for p in processes) > 1 << 20
 

@@ -85,11 +85,16 @@ def innermost(stack):
     return "?"
 
 
+def key_of(result, row):
+    """The functions that allocated and freed."""
+    stacks = [[frame if isinstance(frame, dict) else result["frames"][frame] for frame in row[key]] for key in ("stack", "free_stack")]
+    return innermost(stacks[0]), innermost(stacks[1])
+
+
 def pairs(result):
     found = {}
     for row in result["pairs"]:
-        stacks = [[frame if isinstance(frame, dict) else result["frames"][frame] for frame in row[key]] for key in ("stack", "free_stack")]
-        key = (innermost(stacks[0]), innermost(stacks[1]))
+        key = key_of(result, row)
         frees, freed = found.get(key, (0, 0))
         found[key] = (frees + row["frees"], freed + row["freed_bytes"])
     found.pop(("?", "?"), None)  # of the libraries
@@ -167,10 +172,15 @@ def test_python_functions_free(record, report_json, scratch):
 def test_samples_count_by_their_weight(record, report_json, scratch):
     source = PROGRAM.replace("i < 700", "i < 700000").replace("i < 30;", "i < 300000;")
     run = record([compile_c(scratch, "sampled", source, "-pthread", "-fno-builtin", "-ldl")], "--free-sites", "--mode", "sample", "--interval", "4096")
-    found = pairs(report_json(run.path, "freed-by"))
+    answer = report_json(run.path, "freed-by")
+    found = pairs(answer)
     # About 17,000 and 7,300 samples: the standard error is below 1.2 %.
     assert abs(found[("make_a", "end_x")][0] / 700_000 - 1) < 0.07
     assert abs(found[("make_a", "end_y")][0] / 300_000 - 1) < 0.07
+    for end, truth in (("end_x", 700_000), ("end_y", 300_000)):
+        row = max((row for row in answer["pairs"] if key_of(answer, row) == ("make_a", end)), key=lambda row: row["frees"])
+        assert 0.003 * truth < row["frees_error"] < 0.03 * truth and abs(row["frees"] - truth) < 5 * row["frees_error"]
+        assert row["freed_bytes_error"] / row["freed_bytes"] == pytest.approx(row["frees_error"] / row["frees"], rel=0.2)
 
 
 def test_modes_without_stacks_refuse(heapgauge, clean_env, scratch):

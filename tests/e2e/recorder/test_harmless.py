@@ -134,7 +134,9 @@ def test_the_recorder_takes_little_of_a_threads_stack(target, record, clean_env)
     run = record([program], env=env)
     assert run.returncode == 0, run.stderr
     more = {}
-    for with_us, without in zip(run.stdout.splitlines(), alone.stdout.splitlines(), strict=True):
+    pairs = run.stdout.splitlines(), alone.stdout.splitlines()
+    assert len(pairs[0]) == len(pairs[1])
+    for with_us, without in zip(*pairs):
         (name, deeper), (same, deep) = with_us.split(), without.split()
         assert name == same
         more[name] = int(deeper) - int(deep)

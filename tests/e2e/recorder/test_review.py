@@ -271,6 +271,7 @@ def test_plugin_gets_the_operators_of_a_library_that_it_needs(tail_plugins, reco
 
 
 ASKS_FOR_NAMES = r"""
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 int main(void)

@@ -21,6 +21,7 @@ MODES = {
     "tags": ["--mode", "tags"],
     "sample": ["--mode", "sample", "--interval", "4K", "--budget", "50%"],
     "dormant": ["--start", "dormant"],
+    "more": ["--time-calls=2", "--free-sites", "--core"],
 }
 
 # Threads, labels, mappings, libraries, snapshots; a child that does the same, and a program that it becomes.
@@ -184,6 +185,15 @@ def test_no_other_calls_are_made(mode, program, bare, record, scratch):
 
 
 @needs_strace
+def test_waiting_for_an_image_takes_one_more(program, bare, record, scratch):
+    """A traced process has none, but waits for the answer."""
+    run = record([*strace(scratch / "recorded"), program], "--image")
+    assert (run.returncode, run.stdout) == (0, "done\n"), run.stderr
+    added = traced(scratch / "recorded") - bare
+    assert {"memfd_create", "nanosleep"} <= added <= documented() | {"nanosleep"}
+
+
+@needs_strace
 def test_no_other_calls_are_made_by_a_program_that_records_itself(program, bare, scratch, clean_env, build):
     with folder_on_tmpfs() as folder:
         settings = [f"-E{name}={value}" for name, value in preloaded(build, {}, folder).items()]
@@ -275,3 +285,121 @@ def test_a_container_with_the_default_profile(program, heapgauge, build, report_
     done = run(f"{filtered}; {heapgauge} record -q -o /tmp/run.hg {program} && {heapgauge} report /tmp/run.hg --view sites --cost total")
     assert done.returncode == 0 and done.stdout.startswith("2\ndone\n") and "work" in done.stdout, done.stderr
     assert [p["calls"] > 8000 for p in report_json(root / "tmp" / "run.hg")["processes"]] == [True] * 3
+
+
+STRICT = r"""
+#include <linux/seccomp.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+__attribute__((noinline)) static void *deep(int n) { void *volatile p = n > 0 ? deep(n - 1) : malloc(24); return p; }
+int main(void) {
+    deep(3);
+    syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0);
+    for (int i = 0; i < 1000; i++) deep(i % 500);
+    syscall(SYS_exit, 7);
+}
+"""
+
+
+def test_strict_mode_by_way_of_syscall_kills_nobody(record, scratch):
+    program = compile_c(scratch, "strict", STRICT)
+    assert subprocess.run([program], check=False).returncode == record([program]).returncode == 7
+
+
+FILTERS = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+static void *volatile kept[100000];
+static void filter(unsigned number, unsigned answer)
+{
+    struct sock_filter answers[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, answer),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { 4, answers };
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1) {
+        filter(SYS_rt_sigprocmask, SECCOMP_RET_KILL_PROCESS);
+        filter(SYS_mprotect, SECCOMP_RET_KILL_PROCESS);
+    } else {
+        filter(SYS_mprotect, SECCOMP_RET_ERRNO | 0);
+    }
+    for (int i = 0; i < 100000; i++) kept[i] = malloc((size_t)i % 3000);
+    return 7;
+}
+"""
+
+
+@pytest.mark.parametrize("second", [[], ["second"]], ids=["success of a call that was not made", "a filter that an earlier one hides"])
+def test_filters_that_lie_or_hide_kill_nobody(record, scratch, second):
+    program = compile_c(scratch, "filters", FILTERS)
+    assert subprocess.run([program, *second], check=False).returncode == record([program, *second]).returncode == 7
+
+
+DISPATCH = r"""
+#define _GNU_SOURCE
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+static volatile char blocks;
+static volatile int taken;
+static unsigned long start, bytes;
+static void *volatile kept[20000];
+static void on_call(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info;
+    taken++;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = 0;
+}
+static int find_libc(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    for (int i = 0; strstr(info->dlpi_name, "/libc.so") && i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X)
+            start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, bytes = info->dlpi_phdr[i].p_memsz;
+    return 0;
+}
+int main(int argc, char **argv)
+{
+    struct sigaction action = { .sa_sigaction = on_call, .sa_flags = SA_SIGINFO };
+    (void)argv;
+    dl_iterate_phdr(find_libc, NULL);
+    sigaction(SIGSYS, &action, NULL);
+    if (argc > 1 ? syscall(SYS_prctl, 59, 1, start, bytes, &blocks) : prctl(59, 1, start, bytes, &blocks)) return 77;
+    blocks = 1;
+    for (int i = 0; i < 20000; i++) kept[i] = malloc((size_t)i % 5000 + 1);
+    blocks = 0;
+    return taken > 0;
+}
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the handler is for x86-64")
+@pytest.mark.parametrize("how", [[], ["syscall"]], ids=["prctl", "syscall"])
+def test_a_program_that_handles_system_calls_gets_none_of_ours(record, scratch, how):
+    """Syscall user dispatch, with the C library's code left out."""
+    program = compile_c(scratch, "dispatch", DISPATCH)
+    bare = subprocess.run([program, *how], check=False).returncode
+    if bare == 77:
+        pytest.skip("the kernel has no syscall user dispatch")
+    assert bare == record([program, *how]).returncode == 0

@@ -60,6 +60,7 @@ ELSEWHERE = {
     "pprof -top 'http": "e2e/agent/test_agent.py",
     "curl -s http://127.0.0.1:9464": "e2e/agent/test_agent.py: this port may be taken here",
     **dict.fromkeys(("heapgauge report jeprof", "heapgauge report heap.pb.gz", "heapgauge diff old.heap", "heapgauge check heap.pb.gz"), "export/test_import.py"),
+    "heapgauge view new.heap": "page/test_page_imported.py",
     "!": "printed by a command",
 }
 # Those that run until they are told to end: what they show first, and the key.
@@ -94,8 +95,8 @@ def profiles():
 
 
 @contextlib.contextmanager
-def running_server(folder, env, recorder, profiles):
-    env = env | {"LD_PRELOAD": str(recorder), "HEAPGAUGE_MODE": "sample", "HEAPGAUGE_DIR": str(profiles)}
+def running_server(folder, env, recorder, profiles, mode):
+    env = env | {"LD_PRELOAD": str(recorder), "HEAPGAUGE_MODE": mode, "HEAPGAUGE_DIR": str(profiles)}
     with subprocess.Popen(["./server"], cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout.readline() == b"ready\n"
         yield server
@@ -126,7 +127,8 @@ def test_a_command_runs_as_printed(page, command, prefix, profiles, scratch, cle
             subprocess.run(argv, cwd=scratch, env=env, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     for folder in ".zfunc", ".config/fish/completions":
         (scratch / folder).mkdir(parents=True)
-    with running_server(scratch, env, recorder, profiles) as server:
+    mode = "exact" if "--view pins" in command or "heapgauge image" in command else "sample"
+    with running_server(scratch, env, recorder, profiles, mode) as server:
         command = command.replace("/usr/lib/heapgauge/libheapgauge.so", str(recorder)).replace("4711", str(server.pid))
         if "post-mortem" in command or ".live" in command:
             server.kill()

@@ -69,6 +69,31 @@ def test_nothing_is_told_without_a_sample(check, record, scratch):
     assert check(run.path, "--max-peak", "100MiB")[0] == 2
 
 
+def test_a_file_that_is_cut_or_damaged_keeps_no_budget(check, record, scratch):
+    """What is missing would count as 0."""
+    whole = record([compile_c(scratch, "tiny", TINY)]).path.read_bytes()
+    path = scratch / "part.hg"
+    steps = range(40, len(whole), len(whole) // 40)
+    flipped = [whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1:] for at in steps]
+    for part in [whole[:at] for at in steps] + flipped:
+        path.write_bytes(part)
+        assert check(path, "--max-leaked", "1KiB")[0] != 0
+        assert check(path, "--max-peak", "1GiB")[0] != 0
+
+
+def test_a_file_that_is_cut_is_not_passed_on_as_a_whole(heapgauge, clean_env, record, scratch):
+    run = record([compile_c(scratch, "tiny", TINY)])
+    path = scratch / "part.hg"
+    path.write_bytes(run.path.read_bytes()[:-100])
+    for argv, status, words in (
+        (["merge", run.path, path, "-o", scratch / "merged.hg"], 1, "is damaged or was not finished"),
+        (["export", path, "--format", "csv", "-o", scratch / "sites.csv"], 0, "the file was cut"),
+    ):
+        done = subprocess.run([heapgauge, *argv], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
+        assert done.returncode == status and words in done.stderr, done.stderr
+    assert not (scratch / "merged.hg").exists()
+
+
 def test_a_site_that_matches_nothing_keeps_no_budget(check, record, scratch):
     """N6: and of several sites a stack need match only one."""
     run = record([compile_c(scratch, "grows", GROWS), "100000"])
@@ -144,6 +169,15 @@ def test_a_tolerance_in_bytes_and_the_source_line(check, record, scratch):
     assert check(after, "--baseline", before, "--tolerance", "2%,4KiB")[0] == 0
     for wrong in "2%,", "2%,much", "x", "-1%":
         assert "--tolerance needs" in check(after, "--baseline", before, "--tolerance", wrong)[2]
+
+
+def test_a_baseline_of_other_programs_is_not_met(check, record, scratch):
+    """Nothing was compared, so nothing was met."""
+    ours, other = (record([compile_c(scratch, name, GROWS), "1000"]).path for name in ("grows", "other"))
+    status, said, _ = check(ours, "--baseline", other)
+    assert status == 2 and [row["program"] for row in said["budgets"]] == ["grows"]
+    assert "no process of that name is in the baseline" in said["budgets"][0]["reason"]
+    assert check(ours, "--baseline", ours)[0] == 0
 
 
 def test_a_process_is_compared_with_its_counterpart(check, record, scratch):

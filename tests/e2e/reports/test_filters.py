@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 """
 
 VIEWS = [
-    "summary", "peak", "leaks", "temporary", "lifetimes", "sizes", "reallocs", "threads", "sites", "advice", "memory", "processes",
+    "summary", "peak", "leaks", "temporary", "lifetimes", "sizes", "reallocs", "threads", "sites", "advice", "memory", "globals", "processes",
     "health", "modules", "functions", "types", "tree", "flame", "tags", "pools", "freed-by", "snapshots", "timeline", "history", "growth",
 ]  # fmt: skip
 FILTERS = {

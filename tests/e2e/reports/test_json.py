@@ -16,9 +16,10 @@ SECONDS = 60
 EVERY, QUESTION, FRAMES, SITES, GROUPS = "every view", "take a cost", "Frames", "Sites", "Groups"
 COSTS = "live_bytes|live_blocks|total_bytes|calls|temporary_calls|max_bytes|internal_fragmentation_bytes|lifetime_ns|copied_bytes|calls_per_second"
 VIEWS = [
-    "summary", "peak", "leaks", "temporary", "lifetimes", "sizes", "reallocs", "threads", "sites", "advice", "memory", "processes", "health",
-    "modules", "functions", "types", "tree", "flame", "tags", "pools", "freed-by", "snapshots", "timeline", "history", "growth",
+    "summary", "peak", "leaks", "temporary", "lifetimes", "sizes", "reallocs", "threads", "sites", "advice", "memory", "globals", "pages", "pins", "map", "processes",
+    "health", "modules", "functions", "types", "tree", "flame", "tags", "pools", "freed-by", "snapshots", "timeline", "history", "growth",
 ]  # fmt: skip
+OF_PAGES = {"pages", "pins", "map"}  # of exact recordings that were asked for them
 COMPARED = ["summary", "sites", "leaks", "functions", "types", "tree", "flame"]
 AXES = ["function", "line", "file", "module", "thread", "size", "type", "process", "label", "tag", "pool", "language", "entry", "site"]
 
@@ -178,7 +179,7 @@ def command(heapgauge, folder):
 @pytest.fixture(scope="module")
 def rich(command, folder):
     compile_c(folder, "rich", PROGRAM, f"-I{ROOT / 'include'}", "-pthread")
-    command("record", "-q", "--free-sites", "-o", "exact.hg", "--every", "20ms", "--", "./rich")
+    command("record", "-q", "--free-sites", "--pages-on", "end", "-o", "exact.hg", "--every", "20ms", "--", "./rich")
     command("record", "-q", "-o", "sampled.hg", "--mode", "sample", "--interval", "1KiB", "--every", "20ms", "--", "./rich")
     return folder
 
@@ -186,6 +187,9 @@ def rich(command, folder):
 @pytest.mark.parametrize("file", ["exact.hg", "sampled.hg"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_key_of_a_view_is_documented(rich, command, view, file):
+    if file == "sampled.hg" and view in OF_PAGES:
+        command("report", file, "--view", view, status=1)
+        return
     answer = json.loads(command("report", file, "--view", view, "--format", "json"))
     assert list(wrong(answer, of_view(view))) == []
 

@@ -69,7 +69,9 @@ def build_id_of(program):
 def served(server, scratch, record):
     """A stripped program whose debug file only the server has, and its recording."""
     program = build_scenes(scratch, "g++", "-O2")
-    run("objcopy", "--only-keep-debug", program, server.folder / "files" / "scenes.debug")
+    # At once: the server does not look again at a file that it found half written.
+    run("objcopy", "--only-keep-debug", program, scratch / "scenes.debug")
+    shutil.move(scratch / "scenes.debug", server.folder / "files" / "scenes.debug")
     run("strip", "--strip-all", program)
     wait_for(lambda: server.has(build_id_of(program)), "the server to find the debug file")
     done = record([program])

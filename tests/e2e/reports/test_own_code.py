@@ -202,6 +202,28 @@ def test_a_tree_shows_two_costs(run, deep):
     assert run("report", deep, "--cost", "calls,total") == run("report", deep, "--cost", "calls,total", "--view", "tree")
 
 
+FREED = """
+#include <stdlib.h>
+static void *volatile kept;
+__attribute__((noinline, noipa)) static void keeps(void) { kept = malloc(100); }
+__attribute__((noinline, noipa)) static void frees(void) { for (int i = 0; i < 1000; i++) { kept = malloc(50); free(kept); } }
+__attribute__((noinline, noipa)) static void both(int which) { if (which) keeps(); else frees(); }
+int main(void) { both(0); both(1); return 0; }
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--no-own"], ["--callees"]])
+def test_a_tree_counts_the_calls_of_what_was_freed(options, heapgauge, scratch, clean_env, run):
+    """What left nothing is no row, but the functions above it have its calls."""
+    program = compile_c(scratch, "freed", FREED)
+    subprocess.run([heapgauge, "record", "-q", "-o", scratch / "freed.hg", "--", program], env=clean_env, check=True)
+    report = json.loads(run("report", scratch / "freed.hg", "--view", "tree", "--cost", "leaked,calls", "--format", "json", *options))
+    rows = {row["function"]: (row["live_bytes"], row["calls"]) for row in report["tree"]}
+    callers = {} if options == ["--callees"] else {"main": (100, 1001), "both": (100, 1001)}
+    assert {name: rows.get(name) for name in callers} == callers and rows["keeps"] == (100, 1)
+    assert None not in rows and "frees" not in rows
+
+
 @pytest.mark.parametrize(
     "cost, why",
     [("peak,leaked", "of two moments"), ("total,peak", "name it first, peak,total"), ("calls,calls", "the same cost twice"), ("calls,", "does not take ''"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """bundle --redact: what no view of the copy may contain, and what reports of it still say."""
 
+import os
 import pathlib
 import platform
 import re
@@ -31,6 +32,15 @@ int main(int argc, char **argv)
 	usleep(300000); /* so that the name of the thread is read */
 	return 0;
 }
+"""
+# An allocator of the project: it is loaded first, and libc's does the work.
+ALLOCATOR = r"""
+#include <stddef.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+void *malloc(size_t n) { return __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
 """
 PRIVATE = ["secret_argument", "secret_folder", "secret_value", platform.node()]
 NAMES = ["wombat_function", "wombat_thread", "wombat_tag", "wombat_key", "wombat_mark", "wombat_program"]
@@ -95,6 +105,53 @@ def test_a_name_is_the_same_number_everywhere_and_libraries_keep_theirs(recorded
     assert any(a == b and "strdup" in a for a, b in pairs)
 
 
+TAGS = """
+#include <heapgauge/heapgauge.h>
+#include <stdlib.h>
+static void *volatile kept;
+static void work(void) { HG_SCOPE("wombat_same"); HG_LABEL("tenant", "secret_same"); kept = malloc(100); }
+int main(void)
+{
+	{ HG_SCOPE("wombat_one"); work(); }
+	{ HG_SCOPE("wombat_two"); work(); }
+	{ HG_LABEL("wombat_key", "secret_one"); work(); }
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["private", "names"])
+def test_a_tag_and_a_label_in_several_places(what, record, redact, scratch, heapgauge, clean_env, report_json):
+    """They share one text."""
+    run = record([compile_c(scratch, "tags", TAGS, f"-I{INCLUDE}")])
+    assert run.returncode == 0 and redact(run.path, "--redact", what).returncode == 0
+    after = everything(heapgauge, clean_env, scratch / "shared.hg")
+    assert "secret" not in after and ("wombat" in after) == (what == "private")
+    paths = [site["tag"].split("/") for site in report_json(scratch / "shared.hg", "sites")["sites"] if site["tag"]]
+    assert len(paths) == 3 and all(path[1:] == paths[0][1:] for path in paths)
+    assert len({part for path in paths for part in path}) == 5
+    if what == "private":
+        assert {path[0] for path in paths} == {"wombat_one", "wombat_two", "wombat_key=value2"} and paths[0][1:] == ["wombat_same", "tenant=value1"]
+
+
+PACKAGED = """
+mount -t tmpfs none /usr/games
+cp "$1" /usr/games/wombat_program
+"$2" record -q -o packaged.hg -- /usr/games/wombat_program secret_argument
+"$2" bundle packaged.hg --redact names -o shared.hg
+"$2" report packaged.hg --view sites
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to install a program")
+def test_a_program_that_a_package_installed_is_the_program_all_the_same(recorded, heapgauge, clean_env, scratch):
+    """By its path it could be the distribution's."""
+    argv = ["unshare", "-m", "bash", "-ec", PACKAGED, "-", scratch / "secret_folder" / "wombat_program", heapgauge]
+    done = subprocess.run(argv, env=clean_env, cwd=scratch, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS)
+    assert "wombat_function" in done.stdout
+    assert "wombat" not in everything(heapgauge, clean_env, scratch / "shared.hg")
+
+
 def test_mistakes_in_the_command(recorded, redact, heapgauge, clean_env):
     before = recorded.path.read_bytes()
     for argv, message in (
@@ -117,3 +174,22 @@ def test_code_of_a_runtime_keeps_its_name_without_the_path(redact, record, scrat
         path.unlink()
     (site,) = [s for s in report_json(scratch / "shared.hg", "sites")["sites"] if s["sizes"][0]["low_bytes"] == 1234]
     assert site["stack"][0]["function"].strip() == "LazyCompile:*hot"
+
+
+def test_the_file_of_the_allocator_is_a_name(recorded, record, redact, scratch, heapgauge, clean_env, report_json):
+    library = compile_c(recorded.path.parent, "libwombat_alloc.so", ALLOCATOR, "-shared", "-fPIC")
+    program = scratch / "secret_folder" / "wombat_program"
+    run = record([program, "secret_argument"], env={"LD_PRELOAD": str(library)})
+    assert report_json(run.path)["processes"][0]["allocator"] == "libwombat_alloc.so"
+    assert redact(run.path, "--redact", "names").returncode == 0
+    assert "wombat" not in everything(heapgauge, clean_env, scratch / "shared.hg")
+    assert report_json(scratch / "shared.hg")["processes"][0]["allocator"].startswith("module")
+    assert redact(recorded.path, "--redact", "names").returncode == 0
+    assert report_json(scratch / "shared.hg")["processes"][0]["allocator"] in ("glibc", "musl")
+
+
+def test_a_tag_that_begins_like_a_pool_of_python_is_a_name(record, redact, scratch, heapgauge, clean_env):
+    source = PROGRAM.replace('"wombat_tag"', '"python.wombat_tag"')
+    run = record([compile_c(scratch, "wombat_program", source, "-D_GNU_SOURCE", "-pthread", f"-I{INCLUDE}"), "x"])
+    assert redact(run.path, "--redact", "names").returncode == 0
+    assert "wombat_tag" not in everything(heapgauge, clean_env, scratch / "shared.hg")

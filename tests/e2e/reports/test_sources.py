@@ -56,6 +56,7 @@ def test_the_text_of_a_line_is_beside_its_numbers(moved, command, scratch):
     assert text_of(command, path) is None
     assert text_of(command, path, "--source-map", f"{then}={now}") == TEXT
     assert text_of(command, path, "--source-map", f"{then}/={now}") == TEXT
+    assert now.parent == scratch and text_of(command, path, "--source-map", f"{then}=now") == TEXT
     # The first that fits; a part of a folder's name does not.
     assert text_of(command, path, "--source-map", f"{str(then)[:-1]}={now}", "--source-map", f"{then}={now}") == TEXT
     shutil.copytree(now, then)

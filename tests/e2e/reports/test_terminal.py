@@ -96,6 +96,9 @@ def test_options_are_in_groups_with_choices_and_defaults(run):
     text = run("help", "record").stdout
     assert "\nOptions\n" in text and "\nGlobal options\n" in text
     assert re.search(r"--children WHICH +which .*: all, fork, exec or none\s+\(default all\)", text)
+    text = " ".join(run("help", "diff").stdout.split())
+    assert "which view to show: summary, peak, leaks, temporary, lifetimes, reallocs, sites, functions, types, tree or flame" in text
+    assert "the view globals does not compare recordings" in run("diff", "a.hg", "b.hg", "--view", "globals").stderr
     text = run("help", "report").stdout
     assert re.search(r"\nVIEW of --view\n  summary +overview", text)
 

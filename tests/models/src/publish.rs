@@ -190,7 +190,7 @@ fn a_spare_leaf_is_published_with_release() {
     leaf(AcqRel, Relaxed);
 }
 
-/// account_join and gather (account.c): a list of slots that only grows.
+/// account_join and gather (account.c): a list of slots that only grows; also make (pairs.c) and live_read_pairs.
 fn join(pushed: Ordering, loaded: Ordering) {
     loom::model(move || {
         struct Slots {

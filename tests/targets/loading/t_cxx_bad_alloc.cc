@@ -87,6 +87,8 @@ int main()
 	try {
 		std::vector<std::string> many;
 		many.reserve(huge / 64);
+		const std::string *first = many.data();
+		KEEP(first); // a compiler may leave out an allocation that nobody uses
 	} catch (const std::bad_alloc &) {
 		caught++;
 	} catch (const std::length_error &) {

@@ -122,6 +122,14 @@ export function texts(page, selector) {
   );
 }
 
+/** How much wider than the window the page is, once the browser has drawn it anew. */
+export async function overflowOf(page) {
+  await page
+    .waitForFunction(() => document.documentElement.scrollWidth <= innerWidth, null, { timeout: 5000 })
+    .catch(() => {});
+  return page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+}
+
 /** What axe finds wrong, as "rule: where". */
 export async function wrongs(page) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);

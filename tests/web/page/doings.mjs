@@ -2,6 +2,18 @@
 // What a person does: keys, filters, the brush, going back, an address that is sent to somebody.
 import { grid, hashOf, idle, open, show, texts } from "./browser.mjs";
 
+/** Selects the middle three fifths of the time strip. */
+async function dragStrip(page) {
+  const box = await page.locator(".strip .u-over").boundingBox();
+  const y = box.y + box.height / 2;
+  await page.mouse.move(box.x + box.width * 0.2, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.5, y, { steps: 4 });
+  await page.mouse.move(box.x + box.width * 0.8, y, { steps: 4 });
+  await page.mouse.up();
+  await idle(page);
+}
+
 async function press(page, ...keys) {
   for (const key of keys) await page.keyboard.press(key);
   await idle(page);
@@ -212,12 +224,7 @@ export const DOINGS = {
       hash: await hashOf(page),
       sum: (await texts(page, ".question .answer strong"))[0].title,
     };
-    await page.mouse.move(box.x + box.width * 0.2, y);
-    await page.mouse.down();
-    await page.mouse.move(box.x + box.width * 0.5, y, { steps: 4 });
-    await page.mouse.move(box.x + box.width * 0.8, y, { steps: 4 });
-    await page.mouse.up();
-    await idle(page);
+    await dragStrip(page);
     const drag = {
       hash: await hashOf(page),
       sum: (await texts(page, ".question .answer strong"))[0].title,
@@ -236,14 +243,7 @@ export const DOINGS = {
       moment: (await texts(page, ".question .answer .soft"))[0].title,
     });
     await show(page, "sites?cost=calls");
-    const box = await page.locator(".strip .u-over").boundingBox();
-    const y = box.y + box.height / 2;
-    await page.mouse.move(box.x + box.width * 0.2, y);
-    await page.mouse.down();
-    await page.mouse.move(box.x + box.width * 0.5, y, { steps: 4 });
-    await page.mouse.move(box.x + box.width * 0.8, y, { steps: 4 });
-    await page.mouse.up();
-    await idle(page);
+    await dragStrip(page);
     const drag = await now();
     const rows = await grid(page, "Sites");
     await page.selectOption("#question", "total");

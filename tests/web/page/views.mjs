@@ -83,6 +83,7 @@ export const VIEWS = {
     return {
       reading: await texts(page, ".reading dd"),
       layers: await plain(page, ".side section:first-child .layers"),
+      titles: await texts(page, ".charts h2"),
       charts: await page.locator(".charts .uplot").count(),
     };
   },
@@ -116,7 +117,8 @@ export const VIEWS = {
     await show(page, "run");
     return {
       facts: await plain(page, ".run-table"),
-      modules: await plain(page, ".start > .panel:last-child table"),
+      modules: await plain(page, "table.modules"),
+      globals: await plain(page, "table.globals"),
       cost: (await texts(page, ".panel p"))[0].text,
     };
   },

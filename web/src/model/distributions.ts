@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes and lifetimes in power-of-two classes, over all sites or against each other.
-import type { HistoryResult, Site, SizeRow } from './types';
+import type { HistoryResult, Pairs, Site, SizeRow } from './types';
 
 /** 0 for 0, else the number of bits: 1, 2-3, 4-7, 8-15, ... */
 export function classOf(value: number): number {
@@ -38,58 +38,6 @@ export function sizeClasses(rows: readonly SizeRow[]): SizeClass[] {
 	}
 	const last = classes.length;
 	return Array.from({ length: last }, (_, index) => classes[index] ?? none(index)).slice(classes.findIndex(Boolean));
-}
-
-export interface Heat {
-	/** Classes of sizes and of milliseconds that occur, ascending. */
-	sizes: number[];
-	times: number[];
-	/** By time, then by size. */
-	cells: number[][];
-	/** For estimates: standard errors, by time, then by size. */
-	errors: number[][];
-	most: number;
-	total: number;
-}
-
-/**
- * Freed blocks by size and lifetime. The counts are per site, not per pair: if a site has several sizes, its lifetimes are divided among
- * them in proportion.
- */
-export function heatOf(sites: readonly Site[]): Heat {
-	const cells = new Map<number, number>();
-	const variances = new Map<number, number>();
-	const sizes = new Set<number>();
-	const times = new Set<number>();
-	for (const site of sites) {
-		const calls = (site.sizes ?? []).reduce((sum, bar) => sum + bar.count, 0);
-		for (const life of site.lifetimes ?? []) {
-			const time = classOf(life.low_ms);
-			times.add(time);
-			for (const size of site.sizes ?? []) {
-				const at = classOf((size.low_bytes + Math.min(size.high_bytes, size.low_bytes * 2)) / 2);
-				sizes.add(at);
-				const key = time * 128 + at;
-				cells.set(key, (cells.get(key) ?? 0) + (life.count * size.count) / calls);
-				variances.set(key, (variances.get(key) ?? 0) + (((life.count_error ?? 0) * size.count) / calls) ** 2);
-			}
-		}
-	}
-	const range = (set: Set<number>) => {
-		const low = Math.min(...set);
-		return set.size ? Array.from({ length: Math.max(...set) - low + 1 }, (_, i) => low + i) : [];
-	};
-	const columns = range(sizes);
-	const rows = range(times);
-	const table = rows.map((time) => columns.map((size) => cells.get(time * 128 + size) ?? 0));
-	return {
-		sizes: columns,
-		times: rows,
-		cells: table,
-		errors: rows.map((time) => columns.map((size) => Math.sqrt(variances.get(time * 128 + size) ?? 0))),
-		most: Math.max(1, ...table.flat()),
-		total: table.flat().reduce((sum, value) => sum + value, 0),
-	};
 }
 
 /** Numbers in two dimensions; cells by row, then by column. */
@@ -135,29 +83,56 @@ function span(classes: Iterable<number>): number[] {
 	return all.length ? Array.from({ length: Math.max(...all) - low + 1 }, (_, i) => low + i) : [];
 }
 
-/** Reallocs by size before and after; the calls of a site are placed at its mean sizes. */
-export function reallocGrid(sites: readonly Site[]): Grid {
-	const calls = new Sums();
-	const olds = new Set<number>();
-	const news = new Set<number>();
-	for (const { realloc } of sites) {
-		if (!realloc?.calls) continue;
-		const old = classOf(realloc.old_bytes / realloc.calls);
-		const now = classOf(realloc.new_bytes / realloc.calls);
-		olds.add(old);
-		news.add(now);
-		calls.add(now, old, realloc.calls, realloc.calls_error ?? 0);
+/** The first class by row, the second by column: reallocs by size before and after. */
+export function pairGrid(pairs: Pairs): Grid {
+	const sums = new Sums();
+	const firsts = new Set<number>();
+	const seconds = new Set<number>();
+	for (const [first, row] of Object.entries(pairs)) {
+		for (const [second, count] of Object.entries(row)) {
+			firsts.add(classOf(Number(first)));
+			seconds.add(classOf(Number(second)));
+			sums.add(classOf(Number(second)), classOf(Number(first)), count, 0);
+		}
 	}
-	return gridOf(span(news), span(olds), calls);
+	return gridOf(span(seconds), span(firsts), sums);
+}
+
+const flipped = (cells: number[][]) => (cells[0] ?? []).map((_, i) => cells.map((row) => row[i]!));
+
+/** Freed blocks: sizes by column, lifetimes by row. */
+export function lifeGrid(pairs: Pairs): Grid {
+	const grid = pairGrid(pairs);
+	return { ...grid, columns: grid.rows, rows: grid.columns, cells: flipped(grid.cells), errors: flipped(grid.errors) };
 }
 
 const MOST_MOMENTS = 16;
 
+/** Every nth number, and the last one. */
+function someOf(count: number): number[] {
+	const step = Math.max(1, Math.ceil(count / MOST_MOMENTS));
+	return Array.from({ length: count }, (_, i) => i).filter((i) => i % step === 0 || i === count - 1);
+}
+
+/** Live bytes at snapshots that were asked for, by the size of the blocks; largest sizes on top. */
+export function momentGrid(bytes: Pairs): Grid {
+	const all = Object.entries(bytes);
+	const moments = someOf(all.length);
+	const sums = new Sums();
+	const sizes = new Set<number>();
+	for (const moment of moments)
+		for (const [size, live] of Object.entries(all[moment]![1])) {
+			sizes.add(classOf(Number(size)));
+			sums.add(moment, classOf(Number(size)), live, 0);
+		}
+	const grid = gridOf(moments, span(sizes).reverse(), sums);
+	return { ...grid, columns: moments.map((moment) => Number(all[moment]![0])) };
+}
+
 /** Live bytes over time, by the mean block size of the site; largest sizes on top. */
 export function courseGrid(history: HistoryResult, sites: readonly Site[]): Grid {
 	const size = new Map(sites.map((site) => [`${site.pid}.${site.site}`, classOf(Number(site.mean_bytes) || 0)]));
-	const step = Math.max(1, Math.ceil(history.snapshot_at_ns.length / MOST_MOMENTS));
-	const moments = history.snapshot_at_ns.map((_, i) => i).filter((i) => i % step === 0 || i === history.snapshot_at_ns.length - 1);
+	const moments = someOf(history.snapshot_at_ns.length);
 	const sums = new Sums();
 	const sizes = new Set<number>();
 	for (const site of history.sites) {

@@ -11,6 +11,6 @@ export function growthFigure(growth: GrowthResult): string {
 export function growthWords(growth: GrowthResult): string {
 	if (growth.growing_sites)
 		return `in ${plural(growth.growing_sites, 'site')} that ${growth.growing_sites === 1 ? 'keeps' : 'keep'} growing`;
-	if (growth.heap_verdict === 'growing') return 'in very many sites, of which none is sure to';
+	if (growth.heap_verdict === 'growing') return 'in very many sites, none of which grows for certain';
 	return growth.heap_verdict === 'bounded' ? 'no site keeps growing' : 'not enough data to tell: record for longer';
 }

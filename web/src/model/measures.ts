@@ -38,8 +38,20 @@ export const MEASURES: readonly MeasureWord[] = [
 	{ key: 'max_lifetime_ns', title: 'Max life', unit: 'ns', help: 'Maximum lifetime of freed blocks' },
 	{ key: 'short_lived_frees', title: 'Within 1 ms', unit: 'count', help: 'Blocks freed within a millisecond' },
 	{ key: 'first_seen_ns', title: 'First seen', unit: 'ns', help: 'When the first allocation was made' },
+	{ key: 'allocator_ns', title: 'In allocator', unit: 'ns', help: 'Time in the allocator, with record --time-calls' },
 	{ key: 'copied_bytes', title: 'Copied', unit: 'bytes', help: 'Bytes copied because realloc moved the block' },
 ];
+
+/**
+ * The measures that a heap profile of another tool has, of which `rows` are sites: all others are unknown in every row. Its end is the only
+ * moment, and "live" the word for it.
+ */
+export function knownMeasures(rows: readonly Readonly<Record<string, unknown>>[]): MeasureWord[] {
+	return MEASURES.filter(({ key }) => !key.startsWith('not_freed_') && rows.some((row) => typeof row[key] === 'number')).map((measure) => ({
+		...measure,
+		shown: true,
+	}));
+}
 
 export function measureOf(key: string): MeasureWord | undefined {
 	return MEASURES.find((measure) => measure.key === key);

@@ -225,6 +225,7 @@ function costOf(data: SavedSites, params: URLSearchParams, known: Known): Cost {
 	const name = params.get('cost') ?? 'peak';
 	const at = name === 'peak' ? 'peak' : (params.get('at') ?? 'end');
 	const whole = WHOLE_RUN[name];
+	if (name === 'time') throw new Unanswerable('A saved page has the time in the allocator by site, function and thread, without filters.');
 	if (params.has('minus') || (!whole && at !== 'peak' && at !== 'end')) throw new Unanswerable(UNSAVED_MOMENTS);
 	const when = !whole && at === 'peak' ? 'peak' : 'not_freed';
 	const bytes = data.sites[`${when}_bytes`]!;
@@ -282,6 +283,7 @@ function rowOf({ data, cost, durationNs }: Work, site: number): Record<string, u
 		mean_bytes: row.calls ? Math.floor(row.total_bytes! / row.calls) : null,
 		mean_not_freed_bytes: row.not_freed_blocks ? Math.floor(row.not_freed_bytes! / row.not_freed_blocks) : null,
 		lifetime_ns: row.lifetime_ms! * 1e6,
+		allocator_ns: null,
 		mean_lifetime_ns: row.frees ? Math.floor((row.lifetime_ms! * 1e6) / row.frees) : null,
 		tag: text('tag') || null,
 		pool: text('pool') || null,

@@ -2,6 +2,8 @@
 // The state of the page is its address: #/view?key=value&... It holds all choices of the user, so that an address can be shared and "back"
 // works. Keys of one view are dropped when the user leaves it.
 import { computed, signal } from '@preact/signals';
+import { about } from './source';
+import type { About } from './types';
 import { FILTERS, questionOf, type Question } from './words';
 
 export type ViewName = 'start' | 'flame' | 'sites' | 'tree' | 'source' | 'time' | 'sizes' | 'threads' | 'tags' | 'compare' | 'run';
@@ -87,11 +89,39 @@ export function withEnd(of: State, unknown: boolean): State {
 	return unknown && peak && asksThreads(of) ? changed(of, { cost: 'leaked' }) : of;
 }
 
-/** The state to query: the address, with an unknown peak replaced. */
-export const state = computed<State>(() => withEnd(address.value, peakUnknown.value !== undefined));
+/** The recording that is shown. */
+export const file = computed<About['files'][number] | undefined>(() => about.value?.files[Number(address.value.values.file?.[0] ?? 0)]);
+
+/**
+ * The costs that a heap profile of another tool has; undefined: a recording, which has all. The only moment of such a profile is the end,
+ * so that "live" would be a second name for "leaked".
+ */
+export const knownCosts = computed<readonly string[] | undefined>(() => file.value?.known_costs?.filter((cost) => cost !== 'live'));
+
+/** Whether the recording has this number. */
+export function hasCost(name: string): boolean {
+	return knownCosts.value?.includes(name) ?? (name !== 'time' || file.value?.timed === true);
+}
+
+/** Replaces a cost that is not known by live memory. */
+export function withKnown(of: State, known: readonly string[] | undefined): State {
+	if (!known) return of;
+	const cost = of.values.cost?.[0] ?? 'peak';
+	return changed(of, { cost: known.includes(cost) ? cost : 'leaked', at: null, minus: null });
+}
+
+/** Replaces the time of calls by the peak where no calls were timed. */
+export function withTimed(of: State, timed: boolean): State {
+	return !timed && of.values.cost?.[0] === 'time' ? changed(of, { cost: null }) : of;
+}
+
+const ended = computed<State>(() => withEnd(withTimed(address.value, hasCost('time')), peakUnknown.value !== undefined));
+
+/** The state to query: the address, with what is not known replaced. */
+export const state = computed<State>(() => withKnown(ended.value, knownCosts.value));
 
 /** The end is shown instead of the peak. */
-export const endForPeak = computed<boolean>(() => state.value !== address.value);
+export const endForPeak = computed<boolean>(() => ended.value !== withTimed(address.value, hasCost('time')));
 
 export function value(key: string): string | undefined {
 	return state.value.values[key]?.[0];
@@ -137,8 +167,17 @@ export function startState(): void {
 	addEventListener('hashchange', read);
 }
 
+/** What "leaked" means in a heap profile of another tool, which may have been written at any time. */
+const LIVE = { label: 'Live', title: 'Live', help: 'Bytes allocated and not freed when the heap profile was written.' };
+
+/** A question in the words for this file. */
+export function wordedQuestion(name: string): Question {
+	const asked = questionOf(name);
+	return knownCosts.value && asked.name === 'leaked' ? { ...asked, ...LIVE } : asked;
+}
+
 export const question = computed<Question>(() => {
-	const asked = questionOf(value('cost') ?? 'peak');
+	const asked = wordedQuestion(value('cost') ?? 'peak');
 	if (!asked.ofMoment || value('unit') !== 'blocks') return asked;
 	return { ...asked, unit: 'count', key: asked.key.replace('_bytes', '_blocks') };
 });

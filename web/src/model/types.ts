@@ -92,14 +92,62 @@ export interface Site {
 	/** Names given by the program: the path of a tag, and its labels by key. */
 	tag?: string | null;
 	labels?: Record<string, string>;
+	/** Of the view leaks of an image: how the block that retains most is still reached, from a root on. */
+	path?: PathStep[] | null;
 	[column: string]: unknown;
 }
+
+/** A root, or blocks that refer to the next one in the same way; name null: left out of a long path. */
+export interface PathStep {
+	name: string | null;
+	offset_bytes: number | null;
+	site?: number | null;
+	type?: string | null;
+	blocks?: number;
+}
+
+/** Counts of pairs: by the smallest number of a class of the first, then of the second. */
+export type Pairs = Record<string, Record<string, number>>;
 
 export interface SitesResult extends Answered {
 	site_count: number;
 	sites: Site[];
 	frames: Frame[];
 	lifetimes?: TimeBar[];
+	/** Of whole processes: absent if filters leave out a part of their sites. */
+	lifetimes_by_size?: Pairs;
+	steps?: Pairs;
+	/** Of the views pages and pins. */
+	pages?: PageSums;
+	/** Of the view leaks of an image: blocks and bytes by class. */
+	reach?: Record<string, number>;
+}
+
+/** Resident memory of the process that has the most, when its pages were read; the parts add up to rss_bytes. */
+export interface PageSums {
+	pid: number;
+	at_ns: number;
+	/** The process waited for that before it exited. */
+	at_exit?: boolean;
+	rss_bytes: number;
+	sites_bytes: number;
+	free_bytes: number;
+	unrecorded_bytes: number;
+	static_bytes: number;
+	stack_bytes: number;
+	shared_bytes: number;
+	file_bytes: number;
+	recorder_bytes: number;
+	changed_bytes: number;
+	changed_blocks: number;
+	waste_bytes: number;
+	/** Why there may be live blocks that are not known: then nothing is forecast. */
+	unknown_blocks?: 'inherited' | 'not recorded' | null;
+	trim_bytes: number | null;
+	held_bytes: number | null;
+	holder_blocks: number | null;
+	holder_bytes: number | null;
+	holder_site: number | null;
 }
 
 /** Rows of --view functions: the key of the rows is the plural of the axis. */
@@ -171,6 +219,11 @@ export interface Memory {
 	swap_bytes: number;
 	cgroup_usage_bytes: number;
 	cgroup_limit_bytes: number;
+	/** Of the machine; null: not read. Missing in older pages. */
+	system_bytes?: number | null;
+	system_available_bytes?: number | null;
+	system_cached_bytes?: number | null;
+	system_swap_bytes?: number | null;
 }
 
 export interface MemoryResult extends Head {
@@ -235,6 +288,9 @@ export interface Verdict {
 	peak_owner_bytes: number | null;
 	growing_owner: string | null;
 	growing_bytes_per_second: number | null;
+	/** null: the recording has no image. */
+	unreachable_bytes: number | null;
+	unreachable_blocks: number | null;
 }
 
 export interface ProcessesResult extends Head {
@@ -394,6 +450,24 @@ export interface ModulesResult extends Head {
 	modules: ModuleRow[];
 }
 
+export interface VariableRow {
+	pid: number;
+	bytes: number;
+	resident_bytes: number | null;
+	copies: number;
+	section: string;
+	variable: string | null;
+	file: string | null;
+	line: number | null;
+	module: string;
+}
+
+export interface GlobalsResult extends Head {
+	bytes: number;
+	resident_bytes: number;
+	variables: VariableRow[];
+}
+
 export interface SizeRow {
 	low_bytes: number;
 	high_bytes: number;
@@ -406,6 +480,8 @@ export interface SizeRow {
 }
 
 export interface SizesResult extends Answered {
+	/** By the time of a snapshot that was asked for, then by the smallest size of a class; of one whole process. */
+	live_bytes_by_time_and_size?: Pairs;
 	calls: number;
 	total_bytes: number;
 	internal_fragmentation_bytes: number;
@@ -424,6 +500,10 @@ export interface Thread {
 	frees: number;
 	freed_bytes: number;
 	live_bytes: number | null;
+	allocator_ns: number | null;
+	stack_reserved_bytes: number | null;
+	stack_used_bytes: number | null;
+	stack_most_bytes: number | null;
 	freed_by_others_blocks: number | null;
 	freed_by_others_bytes: number | null;
 	freed_for_others_blocks: number | null;
@@ -513,6 +593,32 @@ export interface FlameResult extends Answered {
 	nodes: { name: number[]; parent: number[]; value: number[]; self: number[]; before?: number[]; value_error?: number[] };
 }
 
+/** A part of the address space with resident memory, and its tiles and blocks by field. Offsets count from `start`. */
+export interface MapRegion {
+	pid: number;
+	kind: string;
+	start: number;
+	size_bytes: number;
+	resident_bytes: number;
+	swapped_bytes: number;
+	/** null: nothing is known to be in it. */
+	used_bytes: number | null;
+	blocks: number;
+	/** The one with the most bytes; null: none. */
+	site: number | null;
+	tile_bytes: number;
+	tiles: { offset: number[]; resident_bytes: number[]; swapped_bytes: number[]; used_bytes: number[]; site: number[]; age_ms: number[] };
+	/** null: there are too many. */
+	block_list: { offset: number[]; bytes: number[]; site: number[]; age_ms: number[] } | null;
+}
+
+export interface MapResult extends Head {
+	regions: MapRegion[];
+	rss_bytes: number;
+	left_out_bytes: number;
+	changed_bytes: number;
+}
+
 export interface SourceFile {
 	file: string;
 	from: string;
@@ -522,8 +628,20 @@ export interface SourceFile {
 
 export interface About {
 	version: string;
-	/** `tagged`: the program set tags, labels or pools. */
-	files: { index: number; path: string; name: string; tagged?: boolean }[];
+	/**
+	 * `tagged`: the program set tags, labels or pools. `pages`, `image`, `timed`: its pages were read, it is an image, its calls were timed.
+	 * `known_costs`: it is a heap profile of another tool, which has no others.
+	 */
+	files: {
+		index: number;
+		path: string;
+		name: string;
+		tagged?: boolean;
+		pages?: boolean;
+		image?: boolean;
+		timed?: boolean;
+		known_costs?: string[];
+	}[];
 	compare: boolean;
 	/** The older recording of a comparison. */
 	before?: string | null;

@@ -3,7 +3,7 @@
 import type { Unit } from './units';
 
 export type QuestionName =
-	'peak' | 'leaked' | 'live' | 'grown' | 'total' | 'calls' | 'temporary' | 'max' | 'waste' | 'lifetime' | 'realloc' | 'rate';
+	'peak' | 'leaked' | 'live' | 'grown' | 'total' | 'calls' | 'temporary' | 'max' | 'waste' | 'lifetime' | 'realloc' | 'rate' | 'time';
 
 export interface Question {
 	name: QuestionName;
@@ -135,6 +135,15 @@ export const QUESTIONS: readonly Question[] = [
 		key: 'calls_per_second',
 		title: 'Rate',
 	},
+	{
+		name: 'time',
+		label: 'Time in the allocator',
+		help: 'Time in the allocator, for allocating and freeing: an estimate from timed calls.',
+		ofMoment: false,
+		unit: 'ns',
+		key: 'allocator_ns',
+		title: 'Time',
+	},
 ];
 
 export function questionOf(name: string): Question {
@@ -233,11 +242,15 @@ export const REPORT_VIEWS: Readonly<Record<string, Takes>> = {
 	sizes: { costs: ['calls', 'total', 'waste'], filters: 'all', compares: false, wholeRun: true },
 	lifetimes: { costs: 'none', filters: 'all', compares: false },
 	reallocs: { costs: 'none', filters: 'all', compares: false },
-	threads: { costs: ['calls', 'total'], filters: ['thread', 'process'], compares: false, wholeRun: true },
+	pages: { costs: 'none', filters: NO_THREADS, compares: false },
+	map: { costs: 'none', filters: ['process'], compares: false },
+	leaks: { costs: 'none', filters: NO_THREADS, compares: false },
+	threads: { costs: ['calls', 'total', 'time'], filters: ['thread', 'process'], compares: false, wholeRun: true },
 	advice: { costs: 'none', filters: NO_THREADS, compares: false },
 	growth: { costs: 'none', filters: NO_THREADS, compares: false },
 	memory: { costs: 'none', filters: ['process'], compares: false },
 	processes: { costs: 'none', filters: ['process'], compares: false },
+	globals: { costs: 'none', filters: ['process'], compares: false },
 	modules: { costs: 'none', filters: ['process'], compares: false },
 	health: { costs: 'none', filters: ['process'], compares: false },
 	timeline: { costs: 'none', filters: ['process'], compares: false },

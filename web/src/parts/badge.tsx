@@ -2,7 +2,7 @@
 // How reliable the numbers are, always visible: exact or sampled, what was lost, what recording cost.
 import { base } from '../model/frames';
 import { useAnswer, about } from '../model/source';
-import { go, set, state, value } from '../model/state';
+import { go, knownCosts, set, state, value } from '../model/state';
 import { ask as askParams, canonical } from '../model/query';
 import { startedOf } from '../model/processes';
 import type { ProcessesResult } from '../model/types';
@@ -21,7 +21,7 @@ export function useSummary() {
 }
 
 export interface Trust {
-	/** "exact", or the sampling interval and the error of the peak. */
+	/** "exact", or the sampling interval and the error of the peak, or of what is live if the peak is not known. */
 	mode: string;
 	/** Number of kinds of losses. */
 	losses: number;
@@ -34,8 +34,10 @@ export function trustOf(summary: ProcessesResult): Trust {
 	for (const process of summary.processes) for (const name of Object.keys(process.health)) names.add(name);
 	const sum = (key: 'recorder_bytes' | 'peak_rss_bytes') => summary.processes.reduce((total, process) => total + (process[key] ?? 0), 0);
 	const first = startedOf(summary.processes);
+	/* A heap profile of another tool has no peak. */
+	const key = first?.peak_bytes === null ? 'not_freed_bytes' : 'peak_bytes';
 	const sampled = first?.sampling_interval_bytes
-		? `${first.mode} 1 in ${bytes(first.sampling_interval_bytes).replace('.0 ', ' ')}, ${spread(errorOf(first, 'peak_bytes'), first.peak_bytes)}`
+		? `${first.mode} 1 in ${bytes(first.sampling_interval_bytes).replace('.0 ', ' ')}, ${spread(errorOf(first, key), first[key])}`
 		: (first?.mode ?? 'empty');
 	return { mode: sampled, losses: names.size, ownBytes: sum('recorder_bytes'), rssBytes: sum('peak_rss_bytes') };
 }
@@ -44,6 +46,13 @@ export function Badge() {
 	const summary = useSummary().data;
 	if (!summary) return <span class="badge soft">…</span>;
 	const trust = trustOf(summary);
+	if (knownCosts.value)
+		return (
+			<span class="badge" title="What was lost, and what recording cost, is not known of a heap profile of another tool.">
+				<span class="dot" aria-hidden="true" />
+				<span class="cut">{trust.mode}</span>
+			</span>
+		);
 	const lost = trust.losses ? plural(trust.losses, 'thing to know', 'things to know') : 'nothing lost';
 	const part = share(trust.ownBytes, trust.rssBytes);
 	const cost = `The recorder took ${bytes(trust.ownBytes)}${part ? `, ${part} of the largest RSS` : ''}.`;
@@ -83,7 +92,10 @@ export function RunFacts() {
 			) : (
 				<div class="name cut" title={summary?.run.command}>
 					{summary ? base(summary.run.command.split(' ')[0]) : 'heapgauge'}{' '}
-					<small class="soft">{summary ? `${base(summary.file)}, ${duration(summary.run.duration_ns)}` : ''}</small>
+					<small class="soft">
+						{summary ? base(summary.file) : ''}
+						{summary && !knownCosts.value ? `, ${duration(summary.run.duration_ns)}` : ''}
+					</small>
 				</div>
 			)}
 			<Badge />

@@ -73,6 +73,41 @@ export function lastSheet(rows: readonly Memory[], pid: number): Memory | undefi
 	return rows.filter((row) => row.pid === undefined || row.pid === pid).at(-1);
 }
 
+/** A line of a sheet; a value of null is unknown. */
+export interface SheetLine {
+	sign: Line['sign'];
+	label: string;
+	meaning: string;
+	value: number | null;
+	error?: number;
+}
+
+/** Lines that add up; bars are relative to `most`. */
+export function Sheet({ caption, lines, most }: { caption: string; lines: readonly SheetLine[]; most: number }) {
+	return (
+		<table class="plain balance">
+			<caption class="soft">{caption}</caption>
+			<tbody>
+				{lines.map(({ sign, label, meaning, value, error = 0 }) => (
+					<tr key={label} class={sign === '=' ? 'sum' : ''}>
+						<td class="sign">{sign}</td>
+						<td>{label}</td>
+						<td class="number" title={value === null ? 'unknown' : hintOf(value, 'bytes', error)}>
+							{value === null ? 'unknown' : <Amount value={value} unit="bytes" error={error} />}
+						</td>
+						<td class="measure">
+							<i style={{ width: `${((value ?? 0) / most) * 100}%` }} />
+						</td>
+						<td class="soft meaning" title={meaning}>
+							{meaning}
+						</td>
+					</tr>
+				))}
+			</tbody>
+		</table>
+	);
+}
+
 /** `several`: the recording has other processes too. */
 export function BalanceSheet({ rows, pid, several }: { rows: readonly Memory[]; pid: number; several: boolean }) {
 	const sheet = lastSheet(rows, pid);
@@ -80,32 +115,15 @@ export function BalanceSheet({ rows, pid, several }: { rows: readonly Memory[]; 
 	const most = Math.max(1, sheet.rss_bytes, sheet.live_bytes);
 	return (
 		<>
-			<table class="plain balance">
-				<caption class="soft">
-					{several ? `process ${pid} ` : ''}at {duration(sheet.at_ns)}, its last observation
-				</caption>
-				<tbody>
-					{LINES.filter((line) => line.always || line.value(sheet)).map((line) => {
-						const value = line.value(sheet);
-						const error = errorOf(sheet, line.key ?? '');
-						return (
-							<tr key={line.label} class={line.sign === '=' ? 'sum' : ''}>
-								<td class="sign">{line.sign}</td>
-								<td>{line.label}</td>
-								<td class="number" title={value === null ? 'unknown' : hintOf(value, 'bytes', error)}>
-									{value === null ? 'unknown' : <Amount value={value} unit="bytes" error={error} />}
-								</td>
-								<td class="measure">
-									<i style={{ width: `${((value ?? 0) / most) * 100}%` }} />
-								</td>
-								<td class="soft meaning" title={line.meaning}>
-									{line.meaning}
-								</td>
-							</tr>
-						);
-					})}
-				</tbody>
-			</table>
+			<Sheet
+				caption={`${several ? `process ${pid} ` : ''}at ${duration(sheet.at_ns)}, its last observation`}
+				lines={LINES.filter((line) => line.always || line.value(sheet)).map((line) => ({
+					...line,
+					value: line.value(sheet),
+					error: errorOf(sheet, line.key ?? ''),
+				}))}
+				most={most}
+			/>
 			{sheet.cgroup_limit_bytes > 0 && (
 				<p class="soft">
 					Control group: {bytes(sheet.cgroup_usage_bytes)} in use of the limit of {bytes(sheet.cgroup_limit_bytes)}.

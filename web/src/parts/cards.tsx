@@ -85,7 +85,7 @@ function FilteredCard({
 	whole: number | undefined;
 	open: () => void;
 }) {
-	const part = data && share(data.shown, whole);
+	const part = data && data.shown !== whole && share(data.shown, whole);
 	return (
 		<Card
 			title={title}
@@ -204,6 +204,29 @@ function KernelCards({ processes, sheet, open }: CardNumbers) {
 				</Card>
 			)}
 		</>
+	);
+}
+
+/** The cards of a heap profile of another tool. */
+export function ImportedCards({
+	process,
+	live,
+	calls,
+	open,
+}: {
+	process: Process;
+	live: Answered | undefined;
+	/** Null: the profile has no totals. */
+	calls: Answered | undefined | null;
+	open: CardNumbers['open'];
+}) {
+	return (
+		<div class="card-row">
+			<FilteredCard title="Live" data={live} unit="bytes" whole={process.not_freed_bytes} open={() => open('sites', { cost: 'leaked' })} />
+			{calls !== null && (
+				<FilteredCard title="Allocations" data={calls} unit="count" whole={process.calls} open={() => open('sites', { cost: 'calls' })} />
+			)}
+		</div>
 	);
 }
 

@@ -120,25 +120,32 @@ function edges(line: Line, sign: number): (number | null | undefined)[] {
 	return line.values.map((value, i) => (value == null ? value : Math.max(0, value + sign * 2 * (line.errors![i] ?? 0))));
 }
 
-/** Labels are above the plot, where they hide no curve. */
-function drawLabel(plot: uPlot, mark: Mark, x: number, last: { from: number; to: number }): void {
+interface Span {
+	from: number;
+	to: number;
+}
+
+/** Labels are above the plot, where they hide no curve. One that has no room beside those before is left out. */
+function drawLabel(plot: uPlot, mark: Mark, x: number, drawn: Span[]): void {
 	const { ctx, bbox } = plot;
 	const ratio = devicePixelRatio;
 	const wide = ctx.measureText(mark.label).width;
 	const right = bbox.left + bbox.width - Math.max(60 * ratio, wide);
 	const beside = x > right ? x - wide - 4 * ratio : x + 4 * ratio;
-	const left = mark.aside && beside < last.to && beside + wide > last.from ? last.from - wide - 8 * ratio : beside;
+	const hidden = drawn.find((one) => beside < one.to && beside + wide > one.from);
+	if (hidden && !mark.aside) return;
+	const left = hidden ? hidden.from - wide - 8 * ratio : beside;
 	ctx.fillStyle = colourOf('panel');
 	ctx.fillRect(left - 2 * ratio, bbox.top - 14 * ratio, wide + 4 * ratio, 13 * ratio);
 	ctx.fillStyle = colourOf(mark.colour);
 	ctx.fillText(mark.label, left, bbox.top - 4 * ratio);
-	Object.assign(last, { from: left, to: left + wide });
+	drawn.push({ from: left - 4 * ratio, to: left + wide + 4 * ratio });
 }
 
 function drawMarks(plot: uPlot, marks: readonly Mark[]): void {
 	const { ctx, bbox } = plot;
 	const ratio = devicePixelRatio;
-	const last = { from: Infinity, to: -Infinity };
+	const drawn: Span[] = [];
 	ctx.save();
 	ctx.font = `${11 * ratio}px system-ui, sans-serif`;
 	ctx.textAlign = 'left';
@@ -156,7 +163,8 @@ function drawMarks(plot: uPlot, marks: readonly Mark[]): void {
 		ctx.stroke();
 	}
 	ctx.globalAlpha = 1;
-	for (const { mark, x } of placed) if (mark.tall) drawLabel(plot, mark, x, last);
+	const labels = placed.filter(({ mark }) => mark.tall && mark.label);
+	for (const { mark, x } of labels.reverse()) drawLabel(plot, mark, x, drawn);
 	ctx.restore();
 }
 

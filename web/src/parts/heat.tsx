@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heat maps as tables: the background of a cell shows its value, which is printed where there is room.
-import { classRange, type Grid, type Heat } from '../model/distributions';
+import { classRange, type Grid } from '../model/distributions';
 import { bytes, countShort, duration, percent, type Unit } from '../model/units';
 import { hintOf } from './amount';
 
@@ -81,12 +81,13 @@ function HeatTable({
 	);
 }
 
-export function LifeMap({ heat }: { heat: Heat }) {
+/** Freed blocks by size and lifetime. */
+export function LifeMap({ grid }: { grid: Grid }) {
 	return (
 		<HeatTable
-			grid={{ ...heat, columns: heat.sizes, rows: heat.times }}
+			grid={grid}
 			unit="count"
-			depth={(part) => Math.log(1 + part * heat.most) / Math.log(1 + heat.most)}
+			depth={(part) => Math.log(1 + part * grid.most) / Math.log(1 + grid.most)}
 			label="Freed blocks by size and lifetime"
 			corner="lived \ size"
 			columnTitle={sizeTitle}
@@ -98,12 +99,12 @@ export function LifeMap({ heat }: { heat: Heat }) {
 }
 
 /** Live bytes by block size, at moments of the run. */
-export function CourseMap({ grid }: { grid: Grid }) {
+export function CourseMap({ grid, corner }: { grid: Grid; corner: string }) {
 	return (
 		<HeatTable
 			grid={grid}
 			label="Live bytes by size over time"
-			corner="mean size \ at"
+			corner={`${corner} \\ at`}
 			columnTitle={(at) => duration(at).replace('.0 ', ' ')}
 			rowTitle={sizeTitle}
 			text={(value) => bytes(value).replace('.0 ', ' ')}
@@ -124,7 +125,7 @@ export function ReallocMap({ grid }: { grid: Grid }) {
 			rowTitle={sizeTitle}
 			text={countShort}
 			unit="count"
-			hint={(calls, part, now, old) => `${calls} reallocs, ${part}: from ${sizeRange(old)} to ${sizeRange(now)} on average`}
+			hint={(calls, part, now, old) => `${calls} reallocs, ${part}: from ${sizeRange(old)} to ${sizeRange(now)}`}
 		/>
 	);
 }

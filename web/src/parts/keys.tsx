@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { switchPause } from '../model/live';
-import { costOf, go, set, value, VIEW_NAMES, type ViewName } from '../model/state';
+import { costOf, go, hasCost, set, value, VIEW_NAMES, type ViewName } from '../model/state';
 import { switchTheme } from '../model/theme';
 import { QUESTIONS } from '../model/words';
 import { copyCommand } from './copy';
@@ -28,7 +28,7 @@ const LIST: readonly [string, string][] = [
 	['Shift ← →', 'move a flame graph that is zoomed in, as dragging does'],
 	['i  o', 'zoom a flame graph in and out freely, as Ctrl and the wheel do'],
 	['Enter', 'zoom in, or open the selection'],
-	['Backspace', 'zoom out in the flame graph'],
+	['Backspace', 'zoom out in the flame graph or the map'],
 	['p', 'callers and callees of the selection'],
 	['s', 'source of the selection'],
 	['+  −', 'filter to the selection, or exclude it'],
@@ -37,7 +37,7 @@ const LIST: readonly [string, string][] = [
 
 function nextQuestion(step: number): void {
 	const at = QUESTIONS.findIndex((q) => q.name === (value('cost') ?? 'peak'));
-	const plain = QUESTIONS.filter((q) => q.name !== 'live' && q.name !== 'grown');
+	const plain = QUESTIONS.filter((q) => q.name !== 'live' && q.name !== 'grown' && hasCost(q.name));
 	const from = plain.indexOf(QUESTIONS[at]!);
 	const next = plain[(from + step + plain.length) % plain.length]!;
 	set({ cost: costOf(next.name), at: null, minus: null });

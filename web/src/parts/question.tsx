@@ -4,7 +4,7 @@ import { isLive } from '../model/live';
 import { sumQuestion } from '../model/query';
 import { UNSAVED_MOMENTS } from '../model/saved-sites';
 import { saved, useAnswer } from '../model/source';
-import { address, costOf, differing, endForPeak, inWindow, peakUnknown, question, set, value } from '../model/state';
+import { address, costOf, differing, endForPeak, hasCost, inWindow, peakUnknown, question, set, value, wordedQuestion } from '../model/state';
 import type { Answered } from '../model/types';
 import { share } from '../model/units';
 import { Amount, amountText, errorOf, hintOf } from './amount';
@@ -53,9 +53,9 @@ function unsaved(q: Question): boolean {
 }
 
 function options(ofMoment: boolean) {
-	return QUESTIONS.filter((q) => q.ofMoment === ofMoment).map((q) => (
+	return QUESTIONS.filter((q) => q.ofMoment === ofMoment && hasCost(q.name)).map((q) => (
 		<option key={q.name} value={q.name} disabled={unsaved(q)} title={unsaved(q) ? UNSAVED_MOMENTS : undefined}>
-			{q.label}
+			{wordedQuestion(q.name).label}
 			{unsaved(q) ? ' (not in a saved page)' : ''}
 		</option>
 	));
@@ -121,7 +121,8 @@ export function QuestionPick({ known }: { known: boolean }) {
 	const timeline = useTimeline().data;
 	const named = useNamed();
 	const moments = timeline ? momentsOf(timeline, isLive.value, named) : [];
-	const name = address.value.values.cost?.[0] ?? 'peak';
+	const wanted = address.value.values.cost?.[0] ?? 'peak';
+	const name = hasCost(wanted) ? wanted : asked.name;
 	return (
 		<div class="question">
 			<div class="pick">
@@ -133,7 +134,7 @@ export function QuestionPick({ known }: { known: boolean }) {
 					onChange={(event) => choose(event.currentTarget.value, moments)}
 				>
 					<optgroup label="At a moment">{options(true)}</optgroup>
-					<optgroup label="Over the whole run">{options(false)}</optgroup>
+					{hasCost('total') && <optgroup label="Over the whole run">{options(false)}</optgroup>}
 				</select>
 				{asked.ofMoment && (
 					<select

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of the table of sites, of groups of sites, and of changes between two recordings.
 import { base, ownerOf, placeOf, shortName } from '../model/frames';
-import { MEASURES, type MeasureWord } from '../model/measures';
+import { knownMeasures, MEASURES, type MeasureWord } from '../model/measures';
 import type { Answered, Frame, GroupsResult, Site, SitesResult } from '../model/types';
 import { percent, quantity, type Unit } from '../model/units';
-import { differing } from '../model/state';
+import { differing, knownCosts } from '../model/state';
 import type { Axis, Question } from '../model/words';
 import { Amount, ERROR_WIDTH, errorOf, hintOf } from './amount';
 import { Spark } from './bars';
@@ -77,7 +77,7 @@ function shareColumns(rows: readonly object[], key: string, whole: number | unde
 			key: `${key}_share`,
 			title,
 			number: true,
-			width: 66,
+			width: 70,
 			help: 'Share of what is shown',
 			sort: (row) => numberOf(row, key),
 			cell: (row) => <span class="soft">{percent(numberOf(row, key) ?? 0, whole)}</span>,
@@ -135,9 +135,49 @@ export function stackName(): Column<SiteRow> {
 	return STACK_NAME;
 }
 
+const PROCESS: Column<SiteRow> = {
+	key: 'pid',
+	title: 'PID',
+	width: 64,
+	number: true,
+	sort: (row) => numberOf(row, 'pid'),
+	cell: (row) => String(row.values.pid),
+};
+
+/** The column of the process, where rows are of several. */
+export function processColumn(data: SitesResult): Column<SiteRow>[] {
+	return new Set(data.sites.map((site) => site.pid)).size > 1 ? [PROCESS] : [];
+}
+
+/** Total over own maximum; null: not known, or nothing was ever live. */
+function recyclingOf(row: SiteRow): number | null {
+	const most = numberOf(row, 'max_bytes');
+	const total = numberOf(row, 'total_bytes');
+	return most && total !== null ? total / most : null;
+}
+
+const RECYCLED: Column<SiteRow> = {
+	key: 'recycled',
+	title: 'Recycling',
+	number: true,
+	optional: true,
+	width: 84,
+	help: 'Total over own max: how many times as much was requested as was ever live. If it is large, blocks can be kept and used again',
+	sort: recyclingOf,
+	cell: (row) => {
+		const times = recyclingOf(row);
+		return times === null ? <span class="soft">–</span> : `${times.toFixed(1)}×`;
+	},
+};
+
 /** Whether any value of a column has an error. */
 function estimatedIn(rows: readonly object[]): (key: string) => boolean {
 	return (key) => rows.some((row) => errorOf(row, key) > 0);
+}
+
+/** The same of a result: exact recordings have no estimates but the time of calls. */
+function estimatedOf(result: Answered, rows: readonly object[]): (key: string) => boolean {
+	return result.sampling || result.cost === 'time' ? estimatedIn(rows) : () => false;
 }
 
 /**
@@ -151,7 +191,7 @@ export function siteColumns(
 	courses: Courses | undefined,
 ): Column<SiteRow>[] {
 	const most = Math.max(1, ...result.sites.map((site) => Math.abs(Number(site[asked.key]) || 0)));
-	const estimated = result.sampling ? estimatedIn(result.sites) : () => false;
+	const estimated = estimatedOf(result, result.sites);
 	const main = numberColumn({
 		estimated: estimated(asked.key),
 		key: asked.key,
@@ -162,15 +202,6 @@ export function siteColumns(
 		whole: most,
 		signed: asked.name === 'grown',
 	});
-	const several = {
-		key: 'pid',
-		title: 'PID',
-		width: 64,
-		number: true,
-		optional: true,
-		sort: (row: SiteRow) => numberOf(row, 'pid'),
-		cell: (row: SiteRow) => String(row.values.pid),
-	};
 	const kind = {
 		key: 'kind',
 		title: 'Kind',
@@ -193,6 +224,9 @@ export function siteColumns(
 					},
 				]
 			: [];
+	/* Live memory of a heap profile of another tool has two keys. */
+	const same = asked.key.replace('not_freed', 'live');
+	const measures = knownCosts.value ? knownMeasures(result.sites).filter((measure) => measure.key !== same) : MEASURES;
 	return [
 		main,
 		...shareColumns(result.sites, asked.key, whole, '%'),
@@ -200,10 +234,11 @@ export function siteColumns(
 		STACK_NAME,
 		...named('tag', 'Tag'),
 		...named('pool', 'Pool'),
-		...MEASURES.filter((measure) => measure.key !== asked.key).map((measure: MeasureWord) =>
+		...measures.filter((measure) => measure.key !== asked.key).map((measure: MeasureWord) =>
 			numberColumn({ ...measure, optional: !measure.shown, estimated: estimated(measure.key) }),
 		),
-		several,
+		...(differing.value ? [] : [RECYCLED]),
+		{ ...PROCESS, optional: true },
 		kind,
 	];
 }
@@ -234,7 +269,7 @@ export function groupColumns(asked: Question, axis: Axis, result: GroupsResult, 
 	const rows = (result[axis.rows] ?? []) as Record<string, number>[];
 	const whole = Math.max(1, ...rows.map((row) => Math.abs(row[key] ?? 0)));
 	const columns: Column<SiteRow>[] = [];
-	const has = result.sampling ? estimatedIn(rows) : () => false;
+	const has = estimatedOf(result, rows);
 	const estimated = has(key);
 	const share = (of: string, title: string) => shareColumns(rows, of, result.shown, title);
 	if (axis.ofFrames) {
@@ -272,7 +307,7 @@ export function groupColumns(asked: Question, axis: Axis, result: GroupsResult, 
 	}
 	if (asked.ofMoment && asked.unit === 'bytes')
 		columns.push(numberColumn({ key: 'live_blocks', title: 'Blocks', unit: 'count', signed, estimated: has('live_blocks') }));
-	if (asked.name !== 'calls')
+	if (asked.name !== 'calls' && (knownCosts.value?.includes('calls') ?? true))
 		columns.push(numberColumn({ key: 'calls', title: 'Calls', unit: 'count', signed: compared, estimated: has('calls') }));
 	columns.push({
 		key: 'name',

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // All data of one site: its numbers, sizes, lifetimes, and its stack.
 import { ownerOf, shortName } from '../model/frames';
-import { MEASURES } from '../model/measures';
+import { knownMeasures, measureOf } from '../model/measures';
+import { stepWords } from '../model/paths';
+import { knownCosts } from '../model/state';
 import { Amount, errorOf, hintOf } from './amount';
 import { SizeBars, TimeBars } from './bars';
 import type { SiteRow } from './site-columns';
@@ -62,6 +64,7 @@ function Named({ site }: { site: Site }) {
 export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: () => void; onFlame: (name: string) => void }) {
 	const owner = ownerOf(row.stack ?? [], row.frames ?? []);
 	const site = row.site!;
+	const facts = knownCosts.value ? knownMeasures([site]) : FACTS.map((key) => measureOf(key)!);
 	return (
 		<aside class="side" aria-label="The selected site" tabIndex={0}>
 			<header>
@@ -79,8 +82,8 @@ export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: (
 			</header>
 			<section>
 				<dl class="facts">
-					{FACTS.map((key) => {
-						const measure = MEASURES.find((one) => one.key === key)!;
+					{facts.map((measure) => {
+						const { key } = measure;
 						const value = site[key];
 						return (
 							<>
@@ -94,6 +97,16 @@ export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: (
 				</dl>
 			</section>
 			<Named site={site} />
+			{site.path && (
+				<section>
+					<h2>{Number(site.unreachable_blocks) > 0 ? 'Its reachable blocks are held by, from the root' : 'Held by, from the root'}</h2>
+					<ol class="code">
+						{site.path.map((step) => (
+							<li>{stepWords(step)}</li>
+						))}
+					</ol>
+				</section>
+			)}
 			<section>
 				<h2>Stack, innermost first</h2>
 				<Stack stack={row.stack ?? []} frames={row.frames ?? []} />

@@ -5,7 +5,7 @@ import type { TargetedKeyboardEvent } from 'preact';
 import { isLive } from '../model/live';
 import { canonical, ask as askParams } from '../model/query';
 import { useAnswer } from '../model/source';
-import { costOf, inWindow, question, set, value } from '../model/state';
+import { costOf, inWindow, knownCosts, question, set, value, type State } from '../model/state';
 import type { SnapshotsResult, TimelineResult } from '../model/types';
 import { eventsOf, findMoment, momentsOf, nearestMoment, type Event, type Moment } from '../model/moments';
 import { bytes } from '../model/units';
@@ -15,29 +15,42 @@ import { useScope } from './scope';
 
 export const TIMELINE_POINTS = '1000';
 
+/** What to ask about the run; undefined: nothing yet, or nothing ever of a heap profile of another tool. */
+function useRun(): State | undefined {
+	const scope = useScope().state;
+	return knownCosts.value ? undefined : scope;
+}
+
 /** The timeline, queried once for the whole page. */
 export function useTimeline() {
-	const scope = useScope().state;
+	const scope = useRun();
 	return useAnswer<TimelineResult>(scope ? canonical('timeline', askParams(scope, 'timeline', [['limit', TIMELINE_POINTS]])) : null);
 }
 
 /** Named moments. The page works without them: only the names are missing. */
 export function useNamed(): SnapshotsResult | undefined {
-	const scope = useScope().state;
+	const scope = useRun();
 	return useAnswer<SnapshotsResult>(scope ? canonical('snapshots', askParams(scope, 'snapshots')) : null).data;
 }
 
 /** How many names fit above a chart. */
 const NAMES = 12;
 
-/** The peak is drawn last, over the others. */
+/** The peak is last: its line is over the others, and its label is the first to get room. */
 export function marksOf(moments: readonly Moment[], events: readonly Event[]): Mark[] {
 	const kept = moments.filter((moment) => moment.kind === 'kept');
 	const peaks = moments.filter((moment) => moment.kind === 'peak');
+	/* Many snapshots may have one name: the first has it. */
+	const first = (name: string | undefined) => kept.find((moment) => moment.name === name);
 	const room = events.length + kept.filter((moment) => moment.name !== undefined).length <= NAMES;
 	return [
 		...events.map(({ at, name }) => ({ at, label: name, colour: 'soft', tall: room })),
-		...kept.map(({ at, name }) => ({ at, label: name ?? '', colour: 'soft', tall: room && name !== undefined })),
+		...kept.map((moment) => ({
+			at: moment.at,
+			label: first(moment.name) === moment ? (moment.name ?? '') : '',
+			colour: 'soft',
+			tall: room && moment.name !== undefined,
+		})),
 		...peaks.map(({ at }) => ({ at, label: 'peak', colour: 'series-a', tall: true })),
 	];
 }
@@ -89,6 +102,12 @@ export function Strip() {
 	const answer = useTimeline();
 	const named = useNamed();
 	const timeline = answer.data?.timeline;
+	if (knownCosts.value)
+		return (
+			<div class="strip soft">
+				<span class="words">one moment: nothing is known over time</span>
+			</div>
+		);
 	if (!timeline) return <div class="strip soft">{answer.status === 'error' ? 'No timeline: ' + (answer.error ?? '') : ''}</div>;
 	if (timeline.length < 2)
 		return (

@@ -78,6 +78,11 @@ function Cell({ value, unit, class: more = '' }: { value: number; unit: Unit; cl
 	);
 }
 
+/** A heap profile of another tool does not have all. */
+function isKnown(total: Total, results: readonly ProcessesResult[]): boolean {
+	return results.every((result) => result.processes.every((process) => process[total.key] !== null));
+}
+
 function Spread({ total, runs, results }: { total: Total; runs: readonly Named[]; results: readonly ProcessesResult[] }) {
 	const values = results.map((result) => result.processes.reduce((sum, process) => sum + process[total.key], 0));
 	const newer = values.filter((_, i) => runs[i]!.file !== 'before');
@@ -145,7 +150,7 @@ export function Trend() {
 						</tr>
 					</thead>
 					<tbody>
-						{TOTALS.map((total) => (
+						{TOTALS.filter((total) => isKnown(total, read.results)).map((total) => (
 							<Spread key={total.key} total={total} runs={runs} results={read.results} />
 						))}
 					</tbody>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is wrong, or that nothing is, in two sentences: the same as the first lines of the summary in the terminal.
 
-import { bytes, duration, percent } from '../model/units';
+import { bytes, duration, percent, plural } from '../model/units';
 import type { Process, Verdict } from '../model/types';
 
 interface Opening {
@@ -43,17 +43,33 @@ function left(verdict: Verdict, process: Process): string {
 	}
 }
 
+/** Only an image tells; without one nothing is said. */
+function unreachable(verdict: Verdict): string | undefined {
+	if (typeof verdict.unreachable_blocks !== 'number') return undefined;
+	return verdict.unreachable_blocks > 0
+		? `${bytes(verdict.unreachable_bytes ?? 0)} of it is unreachable, in ${plural(verdict.unreachable_blocks, 'block')}.`
+		: 'None of it is unreachable.';
+}
+
 /** Each sentence opens its evidence. */
 export function VerdictText({ verdict, process, open }: { verdict: Verdict; process: Process } & Opening) {
 	const at = process.peak_at_ns ? ` at ${duration(process.started_offset_ns + process.peak_at_ns)}` : '';
 	const holder = verdict.peak_owner
 		? `, ${percent(verdict.peak_owner_bytes ?? 0, process.peak_bytes)} in ${verdict.peak_owner}`
 		: '';
+	const lost = unreachable(verdict);
 	return (
 		<p class={`verdict ${verdict.kind}`} data-verdict={verdict.kind}>
 			<button type="button" onClick={() => open('sites', { cost: 'leaked' })}>
 				{left(verdict, process)}
 			</button>{' '}
+			{lost && (
+				<>
+					<button type="button" onClick={() => open('sites', { tab: 'retainers' })}>
+						{lost}
+					</button>{' '}
+				</>
+			)}
 			<button type="button" onClick={() => open('flame', { cost: null })}>
 				{`Peak ${bytes(process.peak_bytes)}${at}${holder}.`}
 			</button>

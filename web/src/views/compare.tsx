@@ -7,7 +7,7 @@ import { mostChanged } from '../model/changes';
 import { base } from '../model/frames';
 import { ask as askParams, canonical } from '../model/query';
 import { about, useAnswer } from '../model/source';
-import { address, costOf, go, note, question, set, state, value, type State } from '../model/state';
+import { address, costOf, go, knownCosts, note, question, set, state, value, type State } from '../model/state';
 import type { ChangesResult, Measure, StacksResult } from '../model/types';
 import { bytes, percent, relative, type Unit } from '../model/units';
 import { Amount, errorOf, hintOf } from '../parts/amount';
@@ -133,8 +133,8 @@ function ChangeVerdict({ data }: { data: ChangesResult }) {
 	const rises = ['peak', 'leaked'].map((name) => measure(name)).filter((row) => row && row.change > 0 && !row.within_spread && !row.within_noise);
 	return (
 		<p class={`verdict ${rises.length ? 'unclear' : 'freed'}`}>
-			{changeWords('Peak', measure('peak'), verdict.peak_owner, verdict.peak_owner_change, verdict.peak_owner_how)}
-			{changeWords('Not freed', measure('leaked'), verdict.not_freed_owner, verdict.not_freed_owner_change, verdict.not_freed_owner_how)}
+			{measure('peak') && changeWords('Peak', measure('peak'), verdict.peak_owner, verdict.peak_owner_change, verdict.peak_owner_how)}
+			{changeWords(knownCosts.value ? 'Live' : 'Not freed', measure('leaked'), verdict.not_freed_owner, verdict.not_freed_owner_change, verdict.not_freed_owner_how)}
 		</p>
 	);
 }
@@ -239,7 +239,7 @@ function Comparison({ data }: { data: ChangesResult }) {
 				<span class="soft">after. Stacks match by their functions and modules, not by addresses.</span>
 			</p>
 			<ChangeVerdict data={data} />
-			<Overlaid />
+			{!knownCosts.value && <Overlaid />}
 			<ByFunction />
 			{hasTrend() && <Trend />}
 			<section class="panel changes-pane" aria-label="What changed">

@@ -13,7 +13,7 @@ import { addressOf } from '../flame/steps';
 import { errorAt, selfErrorAt, type FlameTree } from '../flame/tree';
 import { useFlame } from '../flame/data';
 import { placeOf, shortName } from '../model/frames';
-import { comparing, differing, note, question, set, value } from '../model/state';
+import { comparing, differing, knownCosts, note, question, set, value } from '../model/state';
 import { theme } from '../model/theme';
 import type { FlameName, FlameResult } from '../model/types';
 import { plural, quantity, share } from '../model/units';
@@ -235,7 +235,7 @@ export function FlameView() {
 	const hasOwn = data?.names.some((name) => name.own) ?? false;
 	const colourBy = (value('colour') ?? (comparing.value ? 'change' : hasOwn ? 'own' : 'module')) as ColourBy;
 	const dark = theme.value === 'dark';
-	const lives = useLives(colourBy === 'life', callees, tree, data);
+	const lives = useLives(colourBy === 'life' && !knownCosts.value, callees, tree, data);
 	const colouring = useMemo(
 		() => (tree && data ? (colourBy === 'life' && lives ? byLife(lives) : colouringOf(colourBy, tree, data.names, dark)) : undefined),
 		[tree, data, colourBy, lives, dark],
@@ -267,7 +267,7 @@ export function FlameView() {
 						<option value="module">module</option>
 						<option value="package">name</option>
 						<option value="language">language</option>
-						{!comparing.value && !pivot && <option value="life">lifetime</option>}
+						{!comparing.value && !pivot && !knownCosts.value && <option value="life">lifetime</option>}
 						{tree?.variance && <option value="error">standard error</option>}
 						{comparing.value && <option value="change">change</option>}
 					</select>

@@ -6,7 +6,7 @@ import { startedOf } from '../model/processes';
 import { ask as askParams, canonical } from '../model/query';
 import { about, useAnswer } from '../model/source';
 import { state } from '../model/state';
-import type { HealthResult, ModulesResult, Process, ProcessesResult } from '../model/types';
+import type { GlobalsResult, HealthResult, ModulesResult, Process, ProcessesResult } from '../model/types';
 import { bytes, count, duration, exact, percent, plural, share } from '../model/units';
 import { useSummary } from '../parts/badge';
 import { asking } from '../parts/copy';
@@ -149,11 +149,63 @@ function Modules({ data }: { data: ModulesResult }) {
 	);
 }
 
+const GLOBALS_SHOWN = 100;
+
+function Globals({ data }: { data: GlobalsResult }) {
+	if (!data.variables.length) return <p class="soft">The process ended before its variables were read, or the recording is an older one.</p>;
+	const several = new Set(data.variables.map((row) => row.pid)).size > 1;
+	return (
+		<>
+			<p class="soft">
+				{bytes(data.bytes)} in all, {bytes(data.resident_bytes)} of it resident when last read
+				{data.variables.length >= GLOBALS_SHOWN && `; the ${GLOBALS_SHOWN} largest`}
+			</p>
+			<table class="plain globals">
+				<thead>
+					<tr>
+						<th>Variable</th>
+						{several && <th class="number">PID</th>}
+						<th class="number">Bytes</th>
+						<th class="number">Resident</th>
+						<th class="number">Copies</th>
+						<th>Section</th>
+						<th>Defined in</th>
+						<th>Module</th>
+					</tr>
+				</thead>
+				<tbody>
+					{data.variables.map((row, i) => (
+						<tr key={i}>
+							<td class="code">{row.variable ?? '[no symbols]'}</td>
+							{several && <td class="number">{row.pid}</td>}
+							<td class="number" title={exact(row.bytes, 'bytes')}>
+								{bytes(row.bytes)}
+							</td>
+							<td class="number" title={row.resident_bytes === null ? 'not known' : exact(row.resident_bytes, 'bytes')}>
+								{row.resident_bytes === null ? '–' : bytes(row.resident_bytes)}
+							</td>
+							<td class="number">{count(row.copies)}</td>
+							<td>{row.section}</td>
+							<td class="code" title={row.file ?? ''}>
+								{row.file ? `${base(row.file)}:${row.line ?? 0}` : '–'}
+							</td>
+							<td class="code" title={row.module}>
+								{base(row.module)}
+							</td>
+						</tr>
+					))}
+				</tbody>
+			</table>
+		</>
+	);
+}
+
 export function RunView() {
 	const summary = useSummary();
 	const healthParams = askParams(state.value, 'health');
 	const health = useAnswer<HealthResult>(canonical('health', healthParams));
 	const modules = useAnswer<ModulesResult>(canonical('modules', askParams(state.value, 'modules')));
+	const globals = useAnswer<GlobalsResult>(canonical('globals', askParams(state.value, 'globals', [['limit', String(GLOBALS_SHOWN)]])));
 	useEffect(() => {
 		asking.value = { view: 'health', params: healthParams };
 	}, [canonical('health', healthParams)]);
@@ -189,6 +241,16 @@ export function RunView() {
 					{(data) => (
 						<div class="scrolled" tabIndex={0} role="region" aria-label="Modules">
 							<Modules data={data} />
+						</div>
+					)}
+				</Answered>
+			</section>
+			<section class="panel">
+				<h2>Global variables</h2>
+				<Answered answer={globals} what="Reading symbols">
+					{(data) => (
+						<div class="scrolled" tabIndex={0} role="region" aria-label="Global variables">
+							<Globals data={data} />
 						</div>
 					)}
 				</Answered>

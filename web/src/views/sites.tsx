@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ask as askParams, canonical, filtersOf, FIRST_SITES, sumQuestion, type Params } from '../model/query';
 import { UNSAVED_AXES } from '../model/saved-sites';
 import { saved, useAnswer } from '../model/source';
-import { comparing, inWindow, note, peakUnknown, question, set, state, value, type State } from '../model/state';
+import { comparing, hasCost, inWindow, knownCosts, note, peakUnknown, question, set, state, value, type State } from '../model/state';
 import type { Answered, GroupsResult, HistoryResult, SitesResult, StacksResult } from '../model/types';
 import { count } from '../model/units';
 import { AXES, axisOf } from '../model/words';
@@ -14,6 +14,8 @@ import { sortRows, Table, type Column, type Sorting } from '../parts/table';
 import { ColumnPick } from '../parts/column-pick';
 import { SiteDetail } from '../parts/site-detail';
 import { changedColumns, groupColumns, siteColumns, type Courses, type SiteRow } from '../parts/site-columns';
+import { MemoryMap } from '../parts/memory-map';
+import { Pages, Retainers, sitePart, SiteParts } from '../parts/site-memory';
 import { onRowKey } from '../parts/row-keys';
 import { go } from '../model/state';
 
@@ -38,16 +40,21 @@ const ORDERS: Readonly<Record<string, string>> = {
 	internal_fragmentation_bytes: 'waste',
 	lifetime_ns: 'lifetime',
 	copied_bytes: 'realloc',
+	allocator_ns: 'time',
 };
 
 /** Orders that do not work for threads whose peak is unknown. */
 const UNKNOWN_ORDERS = new Set(['peak', 'lifetime']);
+
+/** Axes that a heap profile of another tool does not have. */
+const UNKNOWN_AXES = new Set(['thread', 'size', 'process', 'entry', 'pool']);
 
 /** The state to query: with the cost of the sorted column, if the rows still have the selected number. */
 function orderedState(axis: string): State {
 	const text = value('sort') ?? '';
 	const cost = text.startsWith('-') ? ORDERS[text.slice(1)] : undefined;
 	const name = question.value.name;
+	if (cost && !hasCost(cost)) return state.value;
 	if (cost && peakUnknown.value !== undefined && UNKNOWN_ORDERS.has(cost)) return state.value;
 	if (!cost || axis !== 'site' || comparing.value || saved.value || name === 'live' || name === 'grown' || inWindow())
 		return state.value;
@@ -96,7 +103,7 @@ function shownOf(data: unknown, axis: string, whole: number | undefined, courses
 /** Histories of the heaviest rows; more of them would delay every result. */
 function useCourses(wanted: boolean): Courses | undefined {
 	const answer = useAnswer<HistoryResult>(
-		wanted && !value('thread') ? canonical('history', askParams(state.value, 'history', [['limit', STEPS[0]!]])) : null,
+		wanted && !value('thread') && !knownCosts.value ? canonical('history', askParams(state.value, 'history', [['limit', STEPS[0]!]])) : null,
 	);
 	return useMemo(
 		() =>
@@ -119,7 +126,7 @@ function unsavedAxis(axis: string): string | undefined {
 	return saved.value && !whole ? UNSAVED_AXES[axis] : undefined;
 }
 
-export function SitesView() {
+function AllSites() {
 	const axis = value('by') ?? 'site';
 	const view = viewOf(axis);
 	const [step, setStep] = useState(0);
@@ -165,6 +172,7 @@ export function SitesView() {
 	return (
 		<div class="view fixed">
 			<div class="toolbar">
+				<SiteParts />
 				<label>
 					Group by{' '}
 					<select
@@ -173,7 +181,7 @@ export function SitesView() {
 							set({ by: event.currentTarget.value === 'site' ? null : event.currentTarget.value, sort: null, site: null, cols: null })
 						}
 					>
-						{AXES.map((one) => (
+						{AXES.filter((one) => !knownCosts.value || !UNKNOWN_AXES.has(one.name)).map((one) => (
 							<option key={one.name} value={one.name} disabled={unsavedAxis(one.name) !== undefined} title={unsavedAxis(one.name)}>
 								{one.label}
 								{unsavedAxis(one.name) ? ' (not in a saved page)' : ''}
@@ -220,4 +228,17 @@ export function SitesView() {
 			)}
 		</div>
 	);
+}
+
+export function SitesView() {
+	switch (sitePart()) {
+		case 'pages':
+			return <Pages />;
+		case 'map':
+			return <MemoryMap />;
+		case 'retainers':
+			return <Retainers />;
+		default:
+			return <AllSites />;
+	}
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes, lifetimes, reallocs: how large allocations are, how long they live, and what growing step by step costs.
-import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
-import { classRange, courseGrid, heatOf, reallocGrid, sizeClasses } from '../model/distributions';
+import { classRange, courseGrid, lifeGrid, momentGrid, pairGrid, sizeClasses } from '../model/distributions';
 import { alone, ask as askParams, canonical } from '../model/query';
 import { narrow } from '../model/narrow';
 import { useAnswer } from '../model/source';
 import { note, question, state, value } from '../model/state';
 import type { HistoryResult, ReallocNumbers, Site, SitesResult, SizeRow, SizesResult } from '../model/types';
-import { bytes, count, exact, percent, quantity } from '../model/units';
+import { bytes, count, exact, percent, plural, quantity } from '../model/units';
 import { Amount, ERROR_WIDTH, errorOf, hintOf } from '../parts/amount';
 import { Bars, sizeLabel, TimeBars } from '../parts/bars';
 import { asking } from '../parts/copy';
 import { CourseMap, LifeMap, ReallocMap } from '../parts/heat';
-import { onRowKey } from '../parts/row-keys';
+import { onSort, sortingOf } from '../parts/numbers';
 import { numberColumn, stackName, type SiteRow } from '../parts/site-columns';
+import { SiteTable } from '../parts/site-table';
 import { Empty, Failed, Loading, NoRows } from '../parts/states';
-import { sortRows, Table, type Column, type Sorting } from '../parts/table';
+import { sortRows, Table, type Column } from '../parts/table';
 import { chosenTab, Tabs } from '../parts/tabs';
 
 const TABS = [
@@ -26,15 +26,6 @@ const TABS = [
 	['course', 'Size × time'],
 	['reallocs', 'Reallocs'],
 ] as const;
-
-function sortingOf(fallback: string): Sorting {
-	const text = value('sort');
-	return text ? { key: text.replace(/^-/, ''), down: text.startsWith('-') } : { key: fallback, down: true };
-}
-
-function onSort(by: Sorting): void {
-	note({ sort: by.down ? `-${by.key}` : by.key });
-}
 
 function sizeColumns(data: SizesResult): Column<SizeRow>[] {
 	const most = Math.max(1, ...data.sizes.map((row) => row.calls));
@@ -173,49 +164,6 @@ function Sizes() {
 	);
 }
 
-function siteRows(data: SitesResult): SiteRow[] {
-	return data.sites.map((site) => ({ id: `${site.pid}.${site.site}`, values: site, stack: site.stack, frames: data.frames, site }));
-}
-
-/** A table of sites from one view of the report, with its own columns and a chart beside it. */
-function SiteTable({
-	data,
-	columns,
-	label,
-	fallback,
-	side,
-}: {
-	data: SitesResult;
-	columns: Column<SiteRow>[];
-	label: string;
-	fallback: string;
-	side?: ComponentChildren;
-}) {
-	const all = useMemo(() => siteRows(data), [data]);
-	const sorting = sortingOf(fallback);
-	const rows = useMemo(() => (value('sort') ? sortRows(all, columns, sorting) : all), [all, columns, value('sort')]);
-	return (
-		<div class="split">
-			<Table
-				label={label}
-				columns={columns}
-				rows={rows}
-				total={data.site_count}
-				sorting={sorting}
-				onSort={onSort}
-				chosen={rows.findIndex((row) => row.id === value('site'))}
-				onChoose={(index) => note({ site: rows[index]?.id })}
-				onKey={(event, index) => onRowKey(event, rows[index], 'site')}
-			/>
-			{side && (
-				<aside class="side" aria-label="Over all sites" tabIndex={0}>
-					{side}
-				</aside>
-			)}
-		</div>
-	);
-}
-
 function Lifetimes() {
 	const params = askParams(state.value, 'lifetimes', [['limit', '300']]);
 	const answer = useAnswer<SitesResult>(canonical('lifetimes', params));
@@ -271,30 +219,32 @@ function Lifetimes() {
 }
 
 function Both() {
-	const calls = alone({ ...state.value, values: { ...state.value.values, cost: ['calls'], unit: [], at: [], minus: [] } });
-	const params = askParams(calls, 'sites', [['limit', '5000']]);
-	const answer = useAnswer<SitesResult>(canonical('sites', params));
+	const params = askParams(state.value, 'lifetimes', [['limit', '300']]);
+	const answer = useAnswer<SitesResult>(canonical('lifetimes', params));
 	useEffect(() => {
-		asking.value = { view: 'sites', params };
-	}, [canonical('sites', params)]);
-	const heat = useMemo(() => (answer.data ? heatOf(answer.data.sites) : undefined), [answer.data]);
+		asking.value = { view: 'lifetimes', params: params.filter(([key]) => key !== 'limit') };
+	}, [canonical('lifetimes', params)]);
+	const pairs = answer.data?.lifetimes_by_size;
+	const grid = useMemo(() => (pairs ? lifeGrid(pairs) : undefined), [pairs]);
 	if (answer.status === 'error') return <Failed answer={answer} />;
-	if (!heat || !answer.data) return <Loading what="Computing the size distribution" />;
+	if (!answer.data) return <Loading what="Computing the size distribution" />;
 	if (answer.data.unmatched) return <NoRows data={answer.data} />;
-	if (!heat.total)
+	if (!answer.data.sites.length)
 		return (
 			<Empty title="Nothing was freed">
 				<p>No block was freed, so there are no lifetimes.</p>
 			</Empty>
 		);
+	if (!grid)
+		return (
+			<Empty title="Not known">
+				<p>Sizes against lifetimes are counted for whole processes, not for single sites or threads, and not in older recordings.</p>
+			</Empty>
+		);
 	return (
 		<div class="both">
-			<p class="soft">
-				{count(heat.total)} freed blocks
-				{answer.data.site_count > answer.data.sites.length ? ` of the ${count(answer.data.sites.length)} sites with the most calls` : ''}.
-				Sizes and lifetimes are counted for each site; where a site requests several sizes, its lifetimes are divided among them.
-			</p>
-			<LifeMap heat={heat} />
+			<p class="soft">{count(grid.total)} freed blocks.</p>
+			<LifeMap grid={grid} />
 		</div>
 	);
 }
@@ -302,7 +252,26 @@ function Both() {
 /** The heaviest sites are enough for a chart, and they have a history. */
 const DRAWN = '300';
 
+/** By the sizes of blocks where snapshots were asked for, else by the mean sizes of sites. */
 function Course() {
+	const sizes = useAnswer<SizesResult>(canonical('sizes', askParams(alone(state.value), 'sizes', [['cost', 'live']])));
+	const moments = sizes.data?.live_bytes_by_time_and_size;
+	const grid = useMemo(() => (moments ? momentGrid(moments) : undefined), [moments]);
+	if (sizes.status !== 'error' && !sizes.data) return <Loading what="Adding up what was live" />;
+	if (!grid) return <CourseOfSites />;
+	const known = Object.keys(moments!).length;
+	return (
+		<div class="both">
+			<p class="soft">
+				What was live at {grid.columns.length < known ? `${count(grid.columns.length)} of ` : ''}
+				{plural(known, 'snapshot')}, by the size of the blocks. Snapshots at which sizes were not read are left out.
+			</p>
+			<CourseMap grid={grid} corner="size" />
+		</div>
+	);
+}
+
+function CourseOfSites() {
 	const params = askParams(state.value, 'history', [['limit', DRAWN]]);
 	const history = useAnswer<HistoryResult>(canonical('history', params));
 	const sites = useAnswer<SitesResult>(canonical('sites', askParams(alone(state.value), 'sites', [['limit', DRAWN]])));
@@ -326,7 +295,7 @@ function Course() {
 	return (
 		<div class="both">
 			<p class="soft">What the {count(history.data.sites.length)} heaviest sites held at snapshots, by the mean size of their blocks.</p>
-			<CourseMap grid={grid} />
+			<CourseMap grid={grid} corner="mean size" />
 		</div>
 	);
 }
@@ -366,6 +335,7 @@ function Reallocs() {
 				help: 'Bytes copied because the block had to move',
 				estimated,
 			}),
+			stackName(),
 			reallocColumn('calls', 'Reallocs', 'Calls of realloc that changed a block', estimated),
 			{
 				key: 'moved',
@@ -412,7 +382,6 @@ function Reallocs() {
 				},
 			},
 			numberColumn({ key: 'max_bytes', title: 'Own max', unit: 'bytes', estimated }),
-			stackName(),
 		];
 	}, [answer.data]);
 	if (answer.status === 'error') return <Failed answer={answer} />;
@@ -434,8 +403,11 @@ function Reallocs() {
 			side={
 				<section>
 					<h2>Old size × new size</h2>
-					<p class="soft">Calls; each site is placed at its mean sizes.</p>
-					<ReallocMap grid={reallocGrid(data.sites)} />
+					{data.steps ? (
+						<ReallocMap grid={pairGrid(data.steps)} />
+					) : (
+						<p class="soft">Counted for whole processes, not for single sites or threads, and not in older recordings.</p>
+					)}
 				</section>
 			}
 		/>

@@ -7,11 +7,11 @@ import { highlightLines } from '../model/highlight';
 import { ask as askParams, canonical } from '../model/query';
 import { narrow } from '../model/narrow';
 import { useAnswer } from '../model/source';
-import { comparing, go, note, question, set, state, value } from '../model/state';
+import { comparing, go, hasCost, note, question, set, state, value, wordedQuestion } from '../model/state';
 import type { GroupsResult, SourceFile } from '../model/types';
 import { count, percent, quantity } from '../model/units';
 import { Amount, ERROR_WIDTH, errorOf, hintOf } from '../parts/amount';
-import { questionOf, type Question } from '../model/words';
+import type { Question } from '../model/words';
 import { asking } from '../parts/copy';
 import { escapeRegex } from '../parts/row-keys';
 import { Empty, Failed, Loading, NoRows } from '../parts/states';
@@ -253,7 +253,7 @@ function LineNumbers({ path, line }: { path: string; line: number }) {
 				</tr>
 			</thead>
 			<tbody>
-				{MEASURED.map((name) => (
+				{MEASURED.filter((name) => hasCost(name)).map((name) => (
 					<LineNumber key={name} path={path} line={line} name={name} />
 				))}
 			</tbody>
@@ -262,7 +262,7 @@ function LineNumbers({ path, line }: { path: string; line: number }) {
 }
 
 function LineNumber({ path, line, name }: { path: string; line: number; name: string }) {
-	const asked = questionOf(name);
+	const asked = wordedQuestion(name);
 	const of = { ...state.value, values: { ...state.value.values, cost: [name], unit: [], at: [], minus: [] } };
 	const answer = useAnswer<GroupsResult>(
 		canonical(

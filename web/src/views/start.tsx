@@ -7,14 +7,14 @@ import { base, ownerOf, placeOf, shortName, splitOwner } from '../model/frames';
 import { listedOf, pidsOf, startedOf } from '../model/processes';
 import { ask as askParams, canonical, filtersOf, ignoredFilters, sumQuestion } from '../model/query';
 import { useAnswer, type Answer } from '../model/source';
-import { go, peakUnknown, set, value, type Changes, type State } from '../model/state';
+import { go, knownCosts, peakUnknown, set, value, wordedQuestion, type Changes, type State } from '../model/state';
 import type { Answered as Sums, AdviceResult, GroupsResult, GrowthResult, MemoryResult, Process, ProcessesResult, TimelineResult } from '../model/types';
 import { bytes, duration, percent, plural } from '../model/units';
-import { questionOf, type QuestionName } from '../model/words';
+import type { QuestionName } from '../model/words';
 import { Amount, errorOf, hintOf } from '../parts/amount';
 import { useSummary } from '../parts/badge';
 import { BalanceLines, BalanceSheet, lastSheet } from '../parts/balance';
-import { Cards } from '../parts/cards';
+import { Cards, ImportedCards } from '../parts/cards';
 import { LayerTable, MemoryChart, peakOf, useChart, useHistory, useLayers } from '../parts/layered';
 import { asking } from '../parts/copy';
 import { escapeRegex } from '../parts/row-keys';
@@ -229,7 +229,7 @@ interface Owner {
 
 /** The owners of the most by one number. The title links to the full list. */
 function TopList({ scope, name, title, kind }: { scope: State; name: QuestionName; title: string; kind?: string }) {
-	const asked = questionOf(name);
+	const asked = wordedQuestion(name);
 	const unknown = name === 'peak' ? peakUnknown.value : undefined;
 	const of = questioned(scope, name, kind);
 	const params = askParams(of, 'functions', [
@@ -346,19 +346,45 @@ function OverTime({ scope, timeline }: { scope: State; timeline: TimelineResult 
 	);
 }
 
-/** Who holds the peak, by caller and callee. */
-function PeakTree({ scope }: { scope: State }) {
-	if (peakUnknown.value !== undefined) return null;
-	const open = { ...only(scope), cost: null, unit: null, at: null, minus: null, compare: null };
+/** Who holds the peak, or what is live, by caller and callee. */
+function MemoryTree({ scope, name, what }: { scope: State; name: 'peak' | 'leaked'; what: string }) {
+	if (name === 'peak' && peakUnknown.value !== undefined) return null;
+	const open = { ...only(scope), cost: name === 'peak' ? null : name, unit: null, at: null, minus: null, compare: null };
 	return (
 		<section class="panel" aria-labelledby="peak-tree-title">
 			<h2 id="peak-tree-title">
 				<button type="button" class="link" onClick={() => go('flame', open)}>
-					The peak by function
+					{what} by function
 				</button>
 			</h2>
-			<Icicle scope={questioned(scope, 'peak')} open={open} label="Call tree of the peak" />
+			<Icicle scope={questioned(scope, name)} open={open} label={`Call tree of ${what.toLowerCase()}`} />
 		</section>
+	);
+}
+
+/** A heap profile of another tool: live memory at one moment, and often totals. */
+function Imported({ of, data }: { of: State; data: ProcessesResult }) {
+	const process = startedOf(data.processes)!;
+	const totals = knownCosts.value!.includes('calls');
+	const live = useSum(of, 'leaked').data;
+	const calls = useSum(totals ? of : undefined, 'calls').data;
+	return (
+		<>
+			<p class="headline">
+				<b class="code command cut" title={process.command}>
+					{shortCommand(process.command) || base(data.file)}
+				</b>{' '}
+				in a heap profile of another tool: live memory at one moment{totals ? ', and totals' : ''}. The peak, times, sizes, lifetimes and
+				threads are not known.
+			</p>
+			<Sampled data={data} />
+			<ImportedCards process={process} live={live} calls={totals ? calls : null} open={(view, changes) => go(view, changes)} />
+			<MemoryTree scope={of} name="leaked" what="Live memory" />
+			<div class="columns">
+				<TopList scope={of} name="leaked" title="Most live memory" />
+				{totals && <TopList scope={of} name="calls" title="Most allocations" />}
+			</div>
+		</>
 	);
 }
 
@@ -403,7 +429,7 @@ function Chosen({ scope, all, chosen }: { scope: Scope & { state: State }; all: 
 				open={(view, changes) => go(view, { ...only(of), at: null, minus: null, unit: null, ...changes })}
 			/>
 			{timeline && timeline.timeline.length > 1 && <OverTime scope={of} timeline={timeline} />}
-			<PeakTree scope={of} />
+			<MemoryTree scope={of} name="peak" what="The peak" />
 			<div class="columns">
 				<div>
 					<Findings scope={of} />
@@ -456,6 +482,12 @@ export function StartView() {
 			</div>
 		);
 	const { processes } = all.data;
+	if (knownCosts.value)
+		return (
+			<div class="view start" tabIndex={0} role="region" aria-label="Start here">
+				<Imported of={of} data={all.data} />
+			</div>
+		);
 	if (!processes.some((process) => process.calls || process.mmap_calls))
 		return (
 			<div class="view">

@@ -23,15 +23,6 @@ function threadColumns(data: ThreadsResult): Column<Thread>[] {
 	const mostBytes = Math.max(1, ...data.threads.map((thread) => thread.total_bytes));
 	return [
 		numbers<Thread>('calls', 'Calls', 'count', 'Allocations of this thread', mostCalls, 120),
-		{ key: 'share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.calls, data.calls)}</span> },
-		numbers<Thread>('total_bytes', 'Total', 'bytes', 'Bytes requested', mostBytes, 112),
-		numbers<Thread>('frees', 'Frees', 'count', 'Blocks that this thread freed'),
-		numbers<Thread>('live_bytes', 'Holds', 'bytes', 'Allocated by this thread and not freed at the end'),
-		numbers<Thread>('freed_by_others_bytes', 'Freed by others', 'bytes', 'Allocated by this thread, freed by others', undefined, 118),
-		numbers<Thread>('freed_for_others_bytes', 'For others', 'bytes', 'Allocated by other threads, freed by this one'),
-		numbers<Thread>('started_ns', 'Started', 'ns', 'Since the start of its process', undefined, 84),
-		...(several ? [numbers<Thread>('pid', 'PID', 'id', 'Process', undefined, 72)] : []),
-		numbers<Thread>('tid', 'TID', 'id', 'Number of the thread', undefined, 72),
 		{
 			key: 'name',
 			title: 'Thread',
@@ -45,6 +36,24 @@ function threadColumns(data: ThreadsResult): Column<Thread>[] {
 				</>
 			),
 		},
+		{ key: 'share', title: '%', number: true, width: 74, cell: (row) => <span class="soft">{percent(row.calls, data.calls)}</span> },
+		numbers<Thread>('total_bytes', 'Total', 'bytes', 'Bytes requested', mostBytes, 112),
+		numbers<Thread>('frees', 'Frees', 'count', 'Blocks that this thread freed'),
+		...(data.threads.some((thread) => thread.allocator_ns !== null)
+			? [numbers<Thread>('allocator_ns', 'In allocator', 'ns', 'Time of this thread in the allocator')]
+			: []),
+		numbers<Thread>('live_bytes', 'Holds', 'bytes', 'Allocated by this thread and not freed at the end'),
+		numbers<Thread>('freed_by_others_bytes', 'Freed by others', 'bytes', 'Allocated by this thread, freed by others', undefined, 118),
+		numbers<Thread>('freed_for_others_bytes', 'For others', 'bytes', 'Allocated by other threads, freed by this one'),
+		...(data.threads.some((thread) => thread.stack_most_bytes !== null)
+			? [
+					numbers<Thread>('stack_most_bytes', 'Stack', 'bytes', 'Of its stack, the most that was resident'),
+					numbers<Thread>('stack_reserved_bytes', 'Reserved', 'bytes', 'Address space of its stack'),
+				]
+			: []),
+		numbers<Thread>('started_ns', 'Started', 'ns', 'Since the start of its process', undefined, 84),
+		...(several ? [numbers<Thread>('pid', 'PID', 'id', 'Process', undefined, 72)] : []),
+		numbers<Thread>('tid', 'TID', 'id', 'Number of the thread', undefined, 72),
 	];
 }
 

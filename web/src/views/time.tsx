@@ -9,7 +9,7 @@ import { ratesOf, type Rates } from '../model/rates';
 import { ask as askParams, canonical } from '../model/query';
 import { useAnswer } from '../model/source';
 import { go, note, set, state, value } from '../model/state';
-import type { GrowthResult, OwnersHistoryResult, Point, TimelineResult } from '../model/types';
+import type { GrowthResult, Memory, MemoryResult, OwnersHistoryResult, Point, TimelineResult } from '../model/types';
 import { bytes, count, duration, exact, plural, type Unit } from '../model/units';
 import { Amount, errorOf, hintOf } from '../parts/amount';
 import { asking } from '../parts/copy';
@@ -20,10 +20,10 @@ import { Answered, Empty, Failed, Loading } from '../parts/states';
 import { useNamed, useTimeline } from '../parts/strip';
 
 /** The title of a chart, with the colours of its lines if there are several; layers have a table. */
-function ChartTitle({ title, lines }: { title: string; lines: readonly Line[] }) {
+function ChartTitle({ title, lines, hint }: { title: string; lines: readonly Line[]; hint?: string }) {
 	const named = lines.filter((line) => line.fill !== 'solid');
 	return (
-		<h2>
+		<h2 title={hint}>
 			{title}
 			{named.length > 1 &&
 				named.map((line) => (
@@ -144,6 +144,44 @@ function Growing() {
 	);
 }
 
+/** Observations of the machine, by time: those of all processes are of the same machine. */
+function machineOf(rows: readonly Memory[]): Memory[] {
+	const known = rows.filter((row) => typeof row.system_available_bytes === 'number').sort((a, b) => a.at_ns - b.at_ns);
+	return known.filter((row, i) => row.at_ns !== known[i - 1]?.at_ns);
+}
+
+/** Memory of the whole machine, from and to the same times as the other charts; nothing if it was not observed twice. */
+function Machine({ from, to }: { from: number; to: number }) {
+	const answer = useAnswer<MemoryResult>(canonical('memory', askParams(state.value, 'memory')));
+	const rows = useMemo(() => machineOf(answer.data?.memory ?? []), [answer.data]);
+	if (rows.length < 2) return null;
+	const times = [Math.min(from, rows[0]!.at_ns - 1), ...rows.map((row) => row.at_ns), Math.max(to, rows[rows.length - 1]!.at_ns + 1)];
+	const line = (label: string, colour: string, key: keyof Memory): Line => ({
+		label,
+		colour,
+		values: [null, ...rows.map((row) => row[key] ?? null), null],
+		width: 1,
+	});
+	const swapped = rows.some((row) => row.system_swap_bytes);
+	const lines = [
+		line('available', 'series-b', 'system_available_bytes'),
+		line('cached files', 'series-rss', 'system_cached_bytes'),
+		...(swapped ? [line('swapped out', 'series-a', 'system_swap_bytes')] : []),
+	];
+	const least = Math.min(...rows.map((row) => row.system_available_bytes!));
+	const all = rows[0]!.system_bytes ?? 0;
+	return (
+		<>
+			<ChartTitle
+				title={`The machine: at least ${bytes(least)} of ${bytes(all)} available`}
+				lines={lines}
+				hint={`${exact(least, 'bytes')} of ${exact(all, 'bytes')}`}
+			/>
+			<Chart label="Memory of the machine over time" unit="bytes" height={104} times={times} lines={lines} />
+		</>
+	);
+}
+
 function Charts({ data, history }: { data: TimelineResult; history: OwnersHistoryResult | undefined }) {
 	const [index, setIndex] = useState<number | null>(null);
 	const points = data.timeline;
@@ -223,6 +261,7 @@ function Charts({ data, history }: { data: TimelineResult; history: OwnersHistor
 						height={80}
 						lines={[{ label: 'threads', colour: 'series-rss', values: column(points, 'threads'), steps: true }]}
 					/>
+					<Machine from={points[0]!.at_ns} to={points[points.length - 1]!.at_ns} />
 				</div>
 				<aside class="side narrow" aria-label="Owners over time" tabIndex={0}>
 					{layers.length > 0 && (

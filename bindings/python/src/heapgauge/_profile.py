@@ -14,6 +14,7 @@ import weakref
 
 from . import _command
 from . import _library as lib
+from . import _notebook
 
 
 class Error(Exception):
@@ -40,12 +41,12 @@ def _text(data):
     return data.decode(errors="replace")
 
 
-def _opened(function, argument):
+def _opened(function, argument, source):
     error = lib.ErrorLayout()
     pointer = getattr(lib.library(), function)(argument, ctypes.byref(error))
     if not pointer:
         raise Error(_text(error.message))
-    return Profile(_Handle(pointer))
+    return Profile(_Handle(pointer), source)
 
 
 def _encoded(text):
@@ -58,21 +59,22 @@ def _encoded(text):
 
 def open(path):
     """A recording, or the profile that a process which records itself keeps."""
-    return _opened("hg_profile_open", _encoded(path))
+    return _opened("hg_profile_open", _encoded(path), [os.path.abspath(path)])
 
 
 def open_process(pid):
     """A recorded process that runs, as it is now."""
     if not 0 < pid < 1 << 31:
         raise Error(f"{pid} is not a process id; 'heapgauge list' lists recorded processes")
-    return _opened("hg_profile_open_process", int(pid))
+    return _opened("hg_profile_open_process", int(pid), ["--pid", str(int(pid))])
 
 
 class Profile:
-    """A recording. view() asks it."""
+    """A recording. view() asks it, and page() is all of it for a notebook."""
 
-    def __init__(self, handle):
+    def __init__(self, handle, source):
         self._handle = handle
+        self._source = source
 
     def view(self, name=None, **options):
         """A view by its name: view("sites", cost="peak", limit=10). The options are those of `heapgauge report`, with _ for -; True is a
@@ -81,6 +83,14 @@ class Profile:
             raise Error("the profile is closed; open it again")
         words = _command.option_words(options if name is None else {"view": name, **options})
         return Table(self._handle, words)
+
+    def page(self, height=720, **options):
+        """The page of `heapgauge view`, for a notebook to show: of the recording, or of the process as it is now. The options are those of
+        `heapgauge report --format html`."""
+        try:
+            return _notebook.Page(self._source, height, options)
+        except RuntimeError as error:
+            raise Error(str(error)) from None
 
     def close(self):
         """Tables that were made stay usable."""
@@ -129,6 +139,10 @@ class Table:
 
     def __repr__(self):
         return f"<{len(self)} {self.name} of {self.head.get('file')}>"
+
+    def _repr_html_(self):
+        """What a notebook shows."""
+        return _notebook.table_html(self)
 
     def to_dataframe(self):
         """A pandas.DataFrame with a column for each key; the head is its `attrs`."""

@@ -59,11 +59,21 @@ static inline void arch_pause(void)
 }
 
 /* The virtual counter of the generic timer. */
+enum { ARCH_KERNEL_KNOWS_COUNTER = 0 }; /* PR_GET_TSC, since 6.12 */
 static ALWAYS_INLINE uint64_t arch_ticks(void)
 {
 	uint64_t ticks;
 
 	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+}
+
+/* The same, between the instructions before and after: for the time of a few of them. */
+static ALWAYS_INLINE uint64_t arch_ticks_in_order(void)
+{
+	uint64_t ticks;
+
+	__asm__ volatile("isb\n\tmrs %0, cntvct_el0\n\tisb" : "=r"(ticks) : : "memory");
 	return ticks;
 }
 

@@ -5,7 +5,7 @@
 #include "recorder/api/wraps.h"
 #include "recorder/arch/arch.h"
 
-/* syscall: jumps to seal_forward; hooks_seccomp.c explains why, and handles the one number that matters. A jump by x16 may land where
+/* syscall: jumps to seal_forward; hooks_seccomp.c explains why, and handles the two numbers that matter. A jump by x16 may land where
  * a call may. */
 __asm__(".text\n"
 	".globl syscall\n"
@@ -19,6 +19,8 @@ __asm__(".text\n"
 	"	cbz x16, 1f\n"
 	"	cmp x0, #277\n" /* seccomp */
 	"	b.eq 1f\n"
+	"	cmp x0, #167\n" /* prctl */
+	"	b.eq 1f\n"
 	"	br x16\n"
 	"1:	mov x16, sp\n"
 	"	stp x29, x30, [sp, #-80]!\n"
@@ -30,6 +32,7 @@ __asm__(".text\n"
 	"	stp x1, x2, [sp, #32]\n"
 	"	stp x3, x4, [sp, #48]\n"
 	"	stp x5, x6, [sp, #64]\n"
+	"	mov x4, x2\n" /* what follows the operation, as the fifth */
 	"	mov x2, x1\n" /* the operation; its argument is in x3, as the fourth */
 	"	mov x1, sp\n" /* the frame record, as in a hook */
 	"	bl seccomp_next_syscall\n"
@@ -45,7 +48,7 @@ __asm__(".text\n"
 	"	br x16\n"
 	"	.cfi_endproc\n"
 	".size syscall, .-syscall\n");
-_Static_assert(__NR_seccomp == 277, "the number of seccomp");
+_Static_assert(__NR_seccomp == 277 && __NR_prctl == 167, "the numbers of seccomp and prctl");
 
 /* One thunk per target, WRAP_TARGETS in all: passes its number as the fourth argument and jumps to the handler. */
 __asm__(".pushsection .text\n"

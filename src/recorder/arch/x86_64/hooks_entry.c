@@ -5,7 +5,7 @@
 #include "recorder/api/wraps.h"
 #include "recorder/arch/arch.h"
 
-/* syscall: jumps to seal_forward; hooks_seccomp.c explains why, and handles the one number that matters. */
+/* syscall: jumps to seal_forward; hooks_seccomp.c explains why, and handles the two numbers that matter. */
 __asm__(".text\n"
 	".globl syscall\n"
 	".type syscall, @function\n"
@@ -16,6 +16,8 @@ __asm__(".text\n"
 	"	testq %rax, %rax\n"
 	"	je 1f\n"
 	"	cmpq $317, %rdi\n" /* seccomp */
+	"	je 1f\n"
+	"	cmpq $157, %rdi\n" /* prctl */
 	"	je 1f\n"
 	"	jmp *%rax\n"
 	"1:	pushq %rbp\n"
@@ -29,6 +31,7 @@ __asm__(".text\n"
 	"	pushq %rcx\n"
 	"	pushq %r8\n"
 	"	pushq %r9\n"
+	"	movq %rdx, %r8\n"  /* what follows the operation, as the fifth */
 	"	movq %rsi, %rdx\n" /* the operation; its argument is in rcx, as the fourth */
 	"	movq %rbp, %rsi\n" /* the frame record, as in a hook */
 	"	call seccomp_next_syscall\n"
@@ -43,7 +46,7 @@ __asm__(".text\n"
 	"	jmp *%rax\n"
 	"	.cfi_endproc\n"
 	".size syscall, .-syscall\n");
-_Static_assert(__NR_seccomp == 317, "the number of seccomp");
+_Static_assert(__NR_seccomp == 317 && __NR_prctl == 157, "the numbers of seccomp and prctl");
 
 /* One thunk per target, WRAP_TARGETS in all: passes its number as the fourth argument and jumps to the handler. */
 __asm__(".pushsection .text\n"

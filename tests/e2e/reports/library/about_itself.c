@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * about_itself: writes reports about itself while it runs: the tree of its stacks, and the tags of each of its threads.
+ * about_itself: writes reports about itself while it runs: the tree of its stacks, its sizes, and the tags of each of its threads.
  *
  * Compiled by tests as any user would, against what was installed; run with the recorder preloaded.
  */
@@ -77,6 +77,7 @@ static void write_threads(struct hg_profile *profile)
 int main(void)
 {
 	const char *const tree[] = { "--view", "tree", "--cost", "live", "--names", "short" };
+	const char *const sizes[] = { "--view", "sizes", "--cost", "calls" };
 	struct hg_error error;
 	pthread_t thread[WORKERS];
 
@@ -91,6 +92,7 @@ int main(void)
 		return 1;
 	}
 	write_report(profile, tree, 6);
+	write_report(profile, sizes, 4);
 	write_threads(profile);
 	hg_profile_close(profile);
 	pthread_barrier_wait(&barrier);

@@ -3,8 +3,8 @@
  * Current activity: compares two readings of a running process. A reading keeps only the counters that rates need, so that
  * the profile can be freed. For `heapgauge top`.
  */
-#ifndef ANALYSIS_VIEWS_RATES_H
-#define ANALYSIS_VIEWS_RATES_H
+#ifndef TUI_RATES_H
+#define TUI_RATES_H
 
 #include "analysis/result/locations.h"
 #include "analysis/result/query.h"

@@ -6,7 +6,7 @@
  *
  * A reading owns its counters and does not refer to its profile. Otherwise pure.
  */
-#include "analysis/views/rates.h"
+#include "tui/rates.h"
 
 #include <math.h>
 #include <stdlib.h>

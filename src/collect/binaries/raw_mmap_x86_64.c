@@ -23,14 +23,6 @@ static uint64_t relative(const uint8_t *at, uint64_t next)
 	return next + (uint64_t)(int64_t)distance;
 }
 
-static bool is_slot(const struct elf_slots *slots, uint64_t address)
-{
-	for (size_t i = 0; i < slots->count; i++)
-		if (slots->at[i] == address)
-			return true;
-	return false;
-}
-
 /* Whether the address is a PLT entry for a slot: possibly a landing pad, then a jump. */
 static bool leads_to_slot(const struct code *code, const struct elf_slots *slots, uint64_t address)
 {
@@ -48,7 +40,7 @@ static bool leads_to_slot(const struct code *code, const struct elf_slots *slots
 		if (jump && jump + JUMP_SLOT_BYTES <= entry.data + entry.size) {
 			uint64_t next = address + (uint64_t)(jump - entry.data) + JUMP_SLOT_BYTES;
 
-			return is_slot(slots, relative(jump + sizeof jump_slot, next));
+			return elf_slots_has(slots, relative(jump + sizeof jump_slot, next));
 		}
 	}
 	return false;
@@ -62,7 +54,8 @@ static bool calls_slot(const struct code *code, const struct elf_slots *slots, s
 		const uint8_t *at = next.data + i;
 
 		if (memcmp(at, call_slot, sizeof call_slot) == 0 &&
-		    is_slot(slots, relative(at + sizeof call_slot, address + i + CALL_SLOT_BYTES)))
+		    elf_slots_has(slots,
+				  relative(at + sizeof call_slot, address + i + CALL_SLOT_BYTES)))
 			return true;
 		if (*at == 0xe8 &&
 		    leads_to_slot(code, slots, relative(at + 1, address + i + CALL_BYTES)))
@@ -108,7 +101,7 @@ static bool has_call(const struct code *code, const struct elf_slots *slots,
 	return false;
 }
 
-bool raw_mmap_is_in(const struct code *code, const struct elf_slots *syscalls)
+bool raw_mmap_is_in_x86_64(const struct code *code, const struct elf_slots *syscalls)
 {
 	for (size_t i = 0; i < code->count; i++) {
 		const struct code_section *section = &code->sections[i];
