@@ -231,22 +231,22 @@ static void match_rows(struct walk *walk, const struct process_rows *rows)
 	const struct live_site_counters *site_counters =
 		live_view_at(&walk->view, LIVE_SITE_COUNTERS);
 	size_t row = 0;
-	int64_t alive = 0;
+	uint64_t alive = 0; /* wraps: what is read may be anything */
 
 	for (size_t i = 0; i < walk->site_counters_count; i++) {
 		uint32_t site = LIVE_LOAD(site_counters[i].site);
 
 		/* For another thread's blocks, a thread counts only the frees. */
 		if (site < rows->site_count && rows->sites[site].kind == LIVE_KIND_HEAP)
-			alive += (int64_t)(LIVE_LOAD(site_counters[i].calls) -
-					   LIVE_LOAD(site_counters[i].frees));
+			alive += LIVE_LOAD(site_counters[i].calls) -
+				 LIVE_LOAD(site_counters[i].frees);
 		walk->row_of[i] = NO_ROW;
 		if (row < rows->site_counters_count &&
 		    LIVE_LOAD(site_counters[i].site) == rows->site_counters[row].site &&
 		    LIVE_LOAD(site_counters[i].thread) == rows->site_counters[row].slot)
 			walk->row_of[i] = (uint32_t)row++;
 	}
-	walk->left = alive >= 0 ? (uint64_t)alive : UINT64_MAX;
+	walk->left = (int64_t)alive >= 0 ? alive : UINT64_MAX;
 }
 
 static int compare_ages(const void *a, const void *b)
