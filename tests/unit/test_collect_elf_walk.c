@@ -216,7 +216,7 @@ static uint32_t adrp(unsigned to, int32_t pages)
 	return 0x90000000 | (distance & 3) << 29 | distance >> 2 << 5 | to;
 }
 
-/* mov x0, #222; bl to the entry of the PLT: adrp x16; ldr x17, [x16, 24]. Or both here, for a call through the slot. */
+/* mov x0, #222; bl to the last entry of the PLT: adrp x16; ldr x17, [x16, 24]. Or both here, for a call through the slot. */
 static void syscall_of_aarch64_is_found_by_its_slot(void **state)
 {
 	static const int32_t pages[] = { 15, -3, 0 };
@@ -225,8 +225,8 @@ static void syscall_of_aarch64_is_found_by_its_slot(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(pages); i++) {
 		uint32_t caller[] = { 0xd2801bc0, (uint32_t)NOP, 0x94000000 | (0x1008 - 8) / 4 };
-		uint32_t plt[] = { (uint32_t)NOP, (uint32_t)NOP, 0xd503245f,   adrp(16, pages[i]),
-				   load,	  (uint32_t)NOP, (uint32_t)NOP };
+		uint32_t plt[] = { (uint32_t)NOP,      (uint32_t)NOP, 0xd503245f,
+				   adrp(16, pages[i]), load,	      (uint32_t)NOP };
 		uint32_t direct[] = { adrp(16, pages[i]), 0xd2801bc0, load, 0xd63f0220 };
 		const struct code by_plt = { .sections = { { span_of(caller, sizeof caller),
 							     0x10000 },
@@ -240,6 +240,8 @@ static void syscall_of_aarch64_is_found_by_its_slot(void **state)
 
 		assert_true(raw_mmap_is_in_aarch64(&by_plt, &slots));
 		assert_true(raw_mmap_is_in_aarch64(&by_slot, &slots));
+		caller[2] ^= 0x80000000; /* b: the last thing that a function does */
+		assert_true(raw_mmap_is_in_aarch64(&by_plt, &slots));
 		slots.at[0] += 8;
 		assert_false(raw_mmap_is_in_aarch64(&by_plt, &slots));
 		assert_false(raw_mmap_is_in_aarch64(&by_slot, &slots));

@@ -10,8 +10,8 @@
 #include "collect/binaries/raw_mmap.h"
 
 enum {
-	NEAR = 16, /* instructions */
-	PLT_ENTRY = 5,
+	NEAR = 16,     /* instructions */
+	PLT_ENTRY = 5, /* with a landing pad; the last one may have 4 */
 	NUMBER_OF_MMAP = 222,
 	REGISTERS = 32,
 	SVC = (int)0xd4000001,
@@ -32,6 +32,11 @@ static uint32_t word(const struct words *w, size_t index)
 
 	memcpy(&ret, w->at + index * WORD, sizeof ret);
 	return ret;
+}
+
+static struct words words_of(const struct code_section *section)
+{
+	return (struct words){ section->bytes.data, section->address, section->bytes.size / WORD };
 }
 
 static struct words part(const struct words *w, size_t first, size_t count)
@@ -80,18 +85,18 @@ static bool loads_slot(const struct words *w, const struct elf_slots *slots)
 static bool leads_to_slot(const struct code *code, const struct elf_slots *slots, uint64_t address)
 {
 	for (size_t i = 0; i < code->count; i++) {
-		const struct code_section *s = &code->sections[i];
-		struct span entry;
+		const struct words section = words_of(&code->sections[i]);
 
-		if (address < s->address ||
-		    !span_part(s->bytes, address - s->address, PLT_ENTRY * WORD, &entry))
+		if (address < section.address ||
+		    (address - section.address) / WORD >= section.count)
 			continue;
-		return loads_slot(&(struct words){ entry.data, address, PLT_ENTRY }, slots);
+		struct words entry = part(&section, (address - section.address) / WORD, PLT_ENTRY);
+		return loads_slot(&entry, slots);
 	}
 	return false;
 }
 
-/* Whether one of the instructions is bl to an entry of the PLT for a slot. */
+/* Whether one of the instructions is bl, or b, to an entry of the PLT for a slot. */
 static bool calls_entry(const struct code *code, const struct words *w,
 			const struct elf_slots *slots)
 {
@@ -99,7 +104,7 @@ static bool calls_entry(const struct code *code, const struct words *w,
 		uint32_t one = word(w, i);
 		uint64_t distance = (uint64_t)extended(one & 0x3ffffff, 26) * WORD;
 
-		if ((one & 0xfc000000) == 0x94000000 &&
+		if ((one & 0x7c000000) == 0x14000000 &&
 		    leads_to_slot(code, slots, w->address + i * WORD + distance))
 			return true;
 	}
@@ -135,8 +140,7 @@ static bool is_in(const struct code *code, const struct elf_slots *slots,
 bool raw_mmap_is_in_aarch64(const struct code *code, const struct elf_slots *syscalls)
 {
 	for (size_t i = 0; i < code->count; i++) {
-		const struct code_section *s = &code->sections[i];
-		const struct words section = { s->bytes.data, s->address, s->bytes.size / WORD };
+		const struct words section = words_of(&code->sections[i]);
 
 		if (is_in(code, syscalls, &section))
 			return true;
