@@ -258,7 +258,7 @@ static void *deep(void *x)
 	memset(p, 1, 3 << 20);
 	kept = malloc(10);
 	kept = p;
-	usleep(600000);
+	usleep(2000000);
 	return x;
 }
 int main(void)

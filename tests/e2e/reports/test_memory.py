@@ -368,7 +368,7 @@ def test_the_sheet_at_the_peak_says_how_far_it_is_away(scratch, heapgauge, recor
 #include <unistd.h>
 int main(void)
 {
-	for (int i = 0; i < 20; i++) { memset(malloc(5000000), 1, 5000000); usleep(20000); }
+	for (int i = 0; i < 100; i++) { memset(malloc(1000000), 1, 1000000); usleep(20000); }
 	free(memset(malloc(1000000), 1, 1000000));
 	usleep(400000);
 	return 0;

@@ -3,6 +3,7 @@
 /* Variables of known sizes in every writable section: touches a known number of their pages, starts threads, and waits to be read.
  * Prints what the view `globals` should say: NAME SECTION BYTES RESIDENT, or COPIES instead of what is resident. */
 #include <pthread.h>
+#include <sys/prctl.h>
 
 #include "../target.h"
 
@@ -36,6 +37,8 @@ int main(void)
 	pthread_t threads[THREADS - 1];
 	volatile char *counted = counter();
 
+	/* Else what is touched is less than what is resident, where the kernel gives huge pages to all. */
+	CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0);
 	for (size_t i = 0; i < TOUCHED; i++)
 		((volatile char *)zeroed)[i * PAGE] = 1;
 	for (size_t i = 0; i < SCATTERED; i++)
