@@ -38,10 +38,13 @@ static bool packs_tightly(void)
 	return closest < 1u << BLOCKS_GRANULE_SHIFT;
 }
 
-/* True if libc_header_size equals the usable size; tested on real blocks, because nothing guarantees it. */
+/*
+ * True if libc_header_size equals the usable size; tested on real blocks, because nothing guarantees it. On none with a mapping of its
+ * own: when such a block is freed, glibc takes blocks of its size from the heap from then on, and keeps that much more of it untrimmed.
+ */
 static bool usable_in_header(void)
 {
-	static const size_t sizes[] = { 1, 24, 25, 100, 1032, 4000, 70000, 1 << 20 };
+	static const size_t sizes[] = { 1, 24, 25, 100, 1032, 4000, 60000 };
 	bool agrees = next.usable != NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes) && agrees; i++) {

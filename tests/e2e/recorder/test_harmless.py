@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from compiled import WAIT_SECONDS
+from compiled import WAIT_SECONDS, compile_c
 
 SQL = """
 create table t(a integer primary key, b text, c real);
@@ -125,6 +125,44 @@ def test_program_does_the_same(name, record, report_json, clean_env, scratch):
     if bare[0] != -9:
         process = report_json(run.path)["processes"][0]
         assert process["calls"] > 0
+
+
+# Which blocks have mappings of their own, and what becomes of them.
+HEAP_SOURCE = """
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+	void *volatile kept[30];
+	for (size_t i = 0; i < 30; i++) {
+		kept[i] = malloc(10000 * (i + 1));
+		printf("%zu ", malloc_usable_size(kept[i]));
+	}
+	struct mallinfo m = mallinfo();
+	printf("mapped %d of %d, heap %d, ", m.hblks, m.hblkhd, m.arena);
+	for (size_t i = 0; i < 30; i++)
+		free(kept[i]);
+	m = mallinfo();
+	printf("then %d of %d, heap %d\\n", m.hblks, m.hblkhd, m.arena);
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["exact", "sampled", "dormant", "preloaded", "timed"])
+def test_glibc_takes_blocks_from_where_it_does(way, record, scratch, clean_env, build):
+    """By size from the heap or as mappings of their own, and what it gives back: that changes with what is freed."""
+    program = compile_c(scratch, "heap", HEAP_SOURCE)
+    alone = subprocess.run([program], env=clean_env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS)
+    if way == "preloaded":
+        env = clean_env | {"LD_PRELOAD": str(build / "libheapgauge.so"), "HEAPGAUGE_MODE": "dormant"}
+        under = subprocess.run([program], env=env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS)
+    else:
+        options = {"exact": [], "sampled": ["--mode", "sample"], "dormant": ["--start", "dormant"], "timed": ["--time-calls=1"]}
+        under = record([program], *options[way])
+    assert "mapped 17 of" in alone.stdout
+    assert under.stdout == alone.stdout
 
 
 def test_the_recorder_takes_little_of_a_threads_stack(target, record, clean_env):
