@@ -18,6 +18,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/same_sites.h"
 #include "util/search.h"
 #include "util/vector.h"
 
@@ -265,13 +266,6 @@ struct trend trend_of_site(const struct trends *t, const struct profile_site *si
 	return flat;
 }
 
-static const struct profile_site *site_of(const struct profile_process *p, site_id site)
-{
-	size_t low = FIRST_WHERE(i, p->site_count, p->sites[i].id.v >= site.v);
-
-	return low < p->site_count && p->sites[low].id.v == site.v ? &p->sites[low] : NULL;
-}
-
 static bool take_change(struct pass *pass, struct profile_change now, uint64_t before_ns,
 			uint64_t at_ns)
 {
@@ -286,7 +280,7 @@ static bool take_change(struct pass *pass, struct profile_change now, uint64_t b
 		return true;
 	}
 	if (!*number) {
-		const struct profile_site *site = site_of(t->process, now.site);
+		const struct profile_site *site = same_site_find(t->process, now.site.v);
 
 		/* Too late for a verdict: treated as flat. */
 		if (moments_from(t, counts_from(t, site ? site->born_ns : 0)) < TREND_MOMENTS) {

@@ -29,16 +29,7 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/text/units.h"
-
-/* Whether a version such as "6.18.44-x" is at least major.minor. */
-static bool is_from(const char *version, unsigned long major, unsigned long minor)
-{
-	char *end;
-	unsigned long first = strtoul(version, &end, 10);
-	unsigned long second = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
-
-	return first > major || (first == major && second >= minor);
-}
+#include "util/version.h"
 
 static void judge_kernel(struct doctor *doctor)
 {
@@ -48,7 +39,7 @@ static void judge_kernel(struct doctor *doctor)
 	if (uname(&name) == 0)
 		doctor_add(doctor, "kernel", DOCTOR_OK, NULL, "Linux %s, %s%s", name.release,
 			   name.machine,
-			   is_from(name.release, 6, 15)
+			   version_is_from(name.release, 6, 15)
 				   ? ""
 				   : "; the exit status of all descendants needs Linux 6.15");
 	if (memory < 0)
@@ -152,7 +143,7 @@ static void judge_libc(struct doctor *doctor)
 {
 	const char *version = gnu_get_libc_version();
 
-	if (!is_from(version, 2, 28))
+	if (!version_is_from(version, 2, 28))
 		doctor_add(doctor, "glibc", DOCTOR_NO,
 			   "record on a system with glibc 2.28 or later",
 			   "%s: the recorder was never tried with it", version);

@@ -31,6 +31,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/text/units.h"
+#include "util/version.h"
 
 enum {
 	HEADROOM_PART = 4,	     /* of the resident memory */
@@ -76,14 +77,8 @@ static bool waits_for_events(pid_t pid)
 static bool loses_direct_reads(void)
 {
 	struct utsname name;
-	char *end;
 
-	if (uname(&name) < 0)
-		return true;
-	unsigned long major = strtoul(name.release, &end, 10);
-	unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
-
-	return major < 6 || (major == 6 && minor < 5);
+	return uname(&name) < 0 || !version_is_from(name.release, 6, 5);
 }
 
 static bool reads_directly(pid_t pid)
