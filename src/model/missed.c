@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "format/live/live_hooks.h"
+#include "format/recording/recording.h"
 
 enum { NAMED = 3 };
 
@@ -57,6 +58,21 @@ ptrdiff_t missed_notes(const struct run_row *run, struct arena *arena, struct pr
 		notes[used++] = (struct profile_note){ name, text, count };
 	}
 	return used;
+}
+
+bool missed_program(const struct profile *profile, size_t index, struct missed_program *ret)
+{
+	const struct run_row *run = profile->recording ? &profile->recording->run : NULL;
+
+	if (!run || index >= run->missed_count)
+		return false;
+	const struct missed_row *row = &run->missed[index];
+
+	*ret = (struct missed_program){
+		.path = row->path ? row->path : "",
+		.why = missed_words[row->reason < MISSED_COUNT ? row->reason : 0].why,
+	};
+	return true;
 }
 
 /* ", 38.2 % of its heap and anonymous memory is in no recorded block"; "" if unknown. Recorded mappings are not

@@ -10,6 +10,13 @@
  * memory. */
 ptrdiff_t missed_notes(const struct run_row *run, struct arena *arena, struct profile_note *notes);
 
+/* One of the programs that were not recorded, from 0; false: no more. */
+struct missed_program {
+	const char *path; /* "": unknown */
+	const char *why;
+};
+bool missed_program(const struct profile *profile, size_t index, struct missed_program *ret);
+
 /* Whether the executable defines malloc itself, so that the recorder sees none of its calls. */
 bool linked_in_is_malloc(const struct profile_process *process);
 /* Whether the allocator in the executable was recorded by its own hooks. */

@@ -23,6 +23,7 @@
 #include "base/compiler.h"
 #include "base/confidence.h"
 #include "model/image/reach.h"
+#include "model/missed.h"
 #include "util/cleanup.h"
 #include "util/files.h"
 #include "util/text/units.h"
@@ -155,6 +156,28 @@ static int64_t unreachable_of(const struct selection *s)
 	return sum;
 }
 
+/* Whether what is live at the end of the recording may be freed later. */
+static bool is_too_early(const struct profile_process *p, enum check_measure which)
+{
+	return (which == CHECK_LEAKED || which == CHECK_LEAKED_BLOCKS) &&
+	       p->end == PROFILE_RUNNING && !p->imported;
+}
+
+/* Why nothing of what is measured was recorded; NULL: it was. */
+static const char *why_unknown(const struct profile *profile, const struct profile_process *p,
+			       enum check_measure which)
+{
+	if (!knows(profile, which))
+		return "a heap profile of another tool does not have it";
+	if (which == CHECK_UNREACHABLE && !profile_has_reach(p))
+		return "the process has no image: heapgauge image PID, or record --image";
+	if (strcmp(p->mode, "dormant") == 0)
+		return "the recorder was dormant (--mode exact records)";
+	if (is_too_early(p, which))
+		return "the process was still running: what was live may be freed";
+	return NULL;
+}
+
 /* Computes the measure for one process. */
 static int measure(const struct judge *j, const struct profile *profile,
 		   const struct profile_process *p, enum check_measure which, struct measured *ret,
@@ -163,18 +186,15 @@ static int measure(const struct judge *j, const struct profile *profile,
 	const struct profile one = alone(profile, p);
 	struct selection s;
 
-	if (!knows(profile, which)) {
-		*ret_why = "a heap profile of another tool does not have it";
-		ret->is_unknown = true;
-		return 0;
-	}
-	if (which == CHECK_UNREACHABLE && !profile_has_reach(p)) {
-		*ret_why = "the process has no image: heapgauge image PID, or record --image";
+	*ret_why = why_unknown(profile, p, which);
+	if (*ret_why) {
 		ret->is_unknown = true;
 		return 0;
 	}
 	if (which == CHECK_GROWTH)
 		return growth_of(p, ret, ret_why, j->error);
+	if (linked_in_is_malloc(p))
+		*ret_why = "an allocator linked into the program was not recorded";
 	if (is_sampling_unknown(p))
 		*ret_why = "the file does not say whether it was sampled";
 	struct query q = question(j, which);
@@ -390,6 +410,17 @@ static int judge_baseline(struct judge *j, const struct profile_process *p,
 
 	if (measure(j, j->options->baseline, old, which, &before, &row.why) < 0)
 		return -1;
+	if (before.is_unknown) {
+		const struct check_row unknown = {
+			.program = row.program,
+			.measure = which,
+			.verdict = CHECK_UNKNOWN,
+			.why = arena_printf(&j->check->arena, "the baseline does not have its %s: %s",
+					    check_measures[which].words, row.why),
+		};
+
+		return unknown.why ? push(j, &unknown) : error_set(j->error, "out of memory");
+	}
 	row.baseline = before.value;
 	row.limit_error = before.error * (1 + j->options->tolerance);
 	row.limit = (int64_t)floor((double)row.baseline * (1 + j->options->tolerance));
@@ -413,6 +444,34 @@ static int judge_process(struct judge *j, const struct profile_process *p,
 	return 0;
 }
 
+/* The programs that the budget is for and that were not recorded. Returns their number, or -1 with the error set. */
+static ptrdiff_t judge_missed(struct judge *j, const struct budget *budget)
+{
+	struct missed_program missed;
+	ptrdiff_t found = 0;
+
+	if (j->options->query->filters.process)
+		return 0;
+	for (size_t i = 0; missed_program(j->profile, i, &missed); i++) {
+		const char *name = missed.path[0] ? path_base(missed.path) : "?";
+		const struct check_row row = {
+			.program = name,
+			.verdict = CHECK_UNKNOWN,
+			.why = arena_printf(&j->check->arena, "it was not recorded: %s",
+					    missed.why),
+		};
+
+		if (budget->pattern && fnmatch(budget->pattern, name, 0) != 0)
+			continue;
+		if (!row.why)
+			return error_set(j->error, "out of memory");
+		if (push(j, &row) < 0)
+			return -1;
+		found++;
+	}
+	return found;
+}
+
 static int judge_budget(struct judge *j, const struct budget *budget)
 {
 	size_t matched = 0;
@@ -430,8 +489,10 @@ static int judge_budget(struct judge *j, const struct budget *budget)
 		if (judge_process(j, p, budget) < 0)
 			return -1;
 	}
-	if (matched)
-		return 0;
+	ptrdiff_t missed = judge_missed(j, budget);
+
+	if (missed != 0 || matched)
+		return missed < 0 ? -1 : 0;
 	const struct check_row row = { .program = budget->pattern ? budget->pattern : "?",
 				       .verdict = CHECK_UNKNOWN,
 				       .why = "no process of that name was recorded" };
@@ -439,7 +500,7 @@ static int judge_budget(struct judge *j, const struct budget *budget)
 	return push(j, &row);
 }
 
-/* Skips processes without a counterpart; but if none has one, nothing would have been checked. */
+/* Skips processes without a counterpart, and what is not freed of those that still ran; but if none has one, nothing would have been checked. */
 static int judge_all_baselines(struct judge *j)
 {
 	static const enum check_measure compared[] = { CHECK_PEAK, CHECK_LEAKED, CHECK_CALLS };
@@ -463,6 +524,7 @@ static int judge_all_baselines(struct judge *j)
 		for (size_t k = 0; old && k < ARRAY_SIZE(compared); k++)
 			if (knows(j->profile, compared[k]) &&
 			    knows(j->options->baseline, compared[k]) &&
+			    !is_too_early(p, compared[k]) && !is_too_early(old, compared[k]) &&
 			    judge_baseline(j, p, old, compared[k]) < 0)
 				return -1;
 	}

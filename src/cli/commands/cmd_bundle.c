@@ -187,6 +187,15 @@ static void say(const struct bundle_counts *counts, const char *output)
 			  counts->outside_files == 1 ? "file" : "files");
 }
 
+/* Opened by either name, maybe by links. */
+static bool is_one_file(const char *a, const char *b)
+{
+	struct stat first, second;
+
+	return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
 static int bundle(void *state, const struct common_options *common, struct error *error)
 {
 	struct bundle_command *c = state;
@@ -198,6 +207,13 @@ static int bundle(void *state, const struct common_options *common, struct error
 	(void)common;
 	if (!profile)
 		return -1;
+	if (c->bundle.redaction != REDACT_NOTHING && is_one_file(recording, c->output)) {
+		profile_free(profile);
+		return error_set(error,
+				 "%s is the recording, which --redact leaves as it is: name another "
+				 "file by -o",
+				 c->output);
+	}
 	if (profile_is_imported(profile)) {
 		profile_free(profile);
 		return error_set(error, "a heap profile of another tool cannot be bundled, "

@@ -202,3 +202,53 @@ def test_one_that_became_another_program_is_not_counted_with_it(check, record, s
     assert status == 0, said
     (row,) = said["budgets"]
     assert row["value"] < 4999
+
+
+# Whose malloc is its own: the recorder sees none of its calls.
+OWN = """
+#include <string.h>
+#include <unistd.h>
+static char memory[1 << 20];
+static size_t used;
+void *malloc(size_t size) { used = (used + size + 15) & ~15ul; return used < sizeof memory ? memory + used - ((size + 15) & ~15ul) : 0; }
+void free(void *block) { (void)block; }
+int main(void) { for (int i = 0; i < 100; i++) memset(malloc(1000), 1, 1000); usleep(300000); return 0; }
+"""
+
+
+def reasons(answer):
+    status, said, _ = answer
+    assert status == 2, said
+    return {row["reason"] for row in said["budgets"] if row["verdict"] == "unknown"}
+
+
+def test_what_was_not_recorded_keeps_no_budget(check, record, scratch):
+    program = compile_c(scratch, "grows", GROWS)
+    dormant = record([program, "1000"], "--start", "dormant").path
+    exact = record([program, "1000"]).path
+    (why,) = reasons(check(dormant, "--max-peak", "1GiB", "--max-calls", "1000000", "--max-growth", "1GiB"))
+    assert why == "the recorder was dormant (--mode exact records)"
+    assert reasons(check(dormant, "--baseline", exact)) == {why}
+    measures = ("peak", "not freed at exit", "calls")
+    assert reasons(check(exact, "--baseline", dormant)) == {f"the baseline does not have its {measure}: {why}" for measure in measures}
+    own = record([compile_c(scratch, "own", OWN)]).path
+    assert reasons(check(own, "--max-peak", "1GiB")) == {"an allocator linked into the program was not recorded"}
+
+
+def test_a_program_that_was_missed_keeps_no_budget(check, record, scratch):
+    static = compile_c(scratch, "still", GROWS, "-static")
+    run = record(["sh", "-c", f"{static} 1000; true"])
+    assert reasons(check(run.path, "--max-peak", "1GiB")) == {"it was not recorded: statically linked"}
+    assert check(run.path, "--max-peak", "1GiB", "--process", "sh")[0] == 0
+    budgets = scratch / "budgets.ini"
+    for pattern, status in (("st*", 2), ("dash", 0)):
+        budgets.write_text(f"[{pattern}]\nmax-peak = 1GiB\n")
+        assert check(run.path, "--budgets", budgets)[0] == status
+
+
+def test_what_a_running_process_did_not_free_is_not_known(check, record, scratch):
+    program = compile_c(scratch, "stays", GROWS.replace("other(5000);", "other(5000); sleep(4);"))
+    run = record([program, "1000"], "--duration", "1s")
+    assert reasons(check(run.path, "--max-leaked", "1GiB")) == {"the process was still running: what was live may be freed"}
+    assert check(run.path, "--max-peak", "1GiB")[0] == 0
+    assert check(run.path, "--baseline", run.path)[0] == 0
