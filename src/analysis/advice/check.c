@@ -415,7 +415,8 @@ static int judge_baseline(struct judge *j, const struct profile_process *p,
 			.program = row.program,
 			.measure = which,
 			.verdict = CHECK_UNKNOWN,
-			.why = arena_printf(&j->check->arena, "the baseline does not have its %s: %s",
+			.why = arena_printf(&j->check->arena,
+					    "the baseline does not have its %s: %s",
 					    check_measures[which].words, row.why),
 		};
 

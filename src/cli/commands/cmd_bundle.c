@@ -209,10 +209,11 @@ static int bundle(void *state, const struct common_options *common, struct error
 		return -1;
 	if (c->bundle.redaction != REDACT_NOTHING && is_one_file(recording, c->output)) {
 		profile_free(profile);
-		return error_set(error,
-				 "%s is the recording, which --redact leaves as it is: name another "
-				 "file by -o",
-				 c->output);
+		return error_set(
+			error,
+			"%s is the recording, which --redact leaves as it is: name another "
+			"file by -o",
+			c->output);
 	}
 	if (profile_is_imported(profile)) {
 		profile_free(profile);
