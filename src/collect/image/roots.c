@@ -229,31 +229,36 @@ static uint64_t used_stack(uint64_t stack_pointer, uint64_t start)
 	return MAX(start, saturating_sub(stack_pointer, RED_ZONE) & ~7ull);
 }
 
-/* The stacks and the thread-local storage in a mapping. False: it has neither. */
-static bool add_threads(struct finder *f, uint64_t start, uint64_t end)
+/* The stacks and the thread-local storage in a mapping. Returns where they begin; 0: it has neither. */
+static uint64_t add_threads(struct finder *f, uint64_t start, uint64_t end)
 {
 	uint64_t stack = lowest_in(f, offsetof(struct stopped_thread, stack_pointer), start, end);
 	uint64_t tls = lowest_in(f, offsetof(struct stopped_thread, thread_pointer), start, end);
 
 	if (!stack && !tls)
-		return false;
+		return 0;
 	if (!tls) {
-		add(f, used_stack(stack, start), end, REACH_STACK);
-	} else if (!stack) {
+		stack = used_stack(stack, start);
+		add(f, stack, end, REACH_STACK);
+		return stack;
+	}
+	if (!stack) {
 		add(f, start, end, REACH_TLS);
-	} else if (stack < tls) {
+		return start;
+	}
+	if (stack < tls) {
 		stack = used_stack(stack, start);
 		/* Modules that were loaded later have theirs elsewhere: that much of it need not be here. */
 		tls = MAX(stack, saturating_sub(tls, f->tls_bytes));
 		add(f, stack, tls, REACH_STACK);
 		add(f, tls, end, REACH_TLS);
-	} else {
-		tls = MAX(start, saturating_sub(tls, f->tls_bytes));
-		stack = used_stack(stack, tls);
-		add(f, tls, stack, REACH_TLS);
-		add(f, stack, end, REACH_STACK);
+		return stack;
 	}
-	return true;
+	tls = MAX(start, saturating_sub(tls, f->tls_bytes));
+	stack = used_stack(stack, tls);
+	add(f, tls, stack, REACH_TLS);
+	add(f, stack, end, REACH_STACK);
+	return tls;
 }
 
 static void add_own_maps(struct finder *f, uint64_t start, uint64_t end)
@@ -337,7 +342,7 @@ static void add_heap(struct finder *f, uint64_t start, uint64_t end)
 static void add_anonymous(struct finder *f, const struct map_line *map)
 {
 	bool bss = map->start == f->data_end && map->name[0] != '[';
-	uint64_t start = map->start;
+	uint64_t start = map->start, threads;
 
 	f->data_end = 0;
 	/* Memory that is only read was written before it was made so. */
@@ -350,7 +355,10 @@ static void add_anonymous(struct finder *f, const struct map_line *map)
 	if (begins(map->name, "[heap]") || has_blocks(f, start, map->end) ||
 	    is_arena(f, start, map->end)) {
 		add_heap(f, start, map->end);
-	} else if (!add_threads(f, start, map->end)) {
+	} else if ((threads = add_threads(f, start, map->end)) != 0) {
+		/* The C library uses nothing below its stacks; in what the program mapped there may be other ones, or data. */
+		add_own_maps(f, start, threads);
+	} else {
 		add(f, start, map->end, begins(map->name, "[stack") ? REACH_STACK : REACH_UNKNOWN);
 	}
 }
@@ -401,7 +409,7 @@ int roots_find(const char *maps, const struct memory_source *source, const struc
 		more = map_line_next(&at, &next);
 		if (map.permissions[3] != 'p' || begins(map.name, "[v"))
 			f.data_end = 0;
-		else if (map.inode != 0)
+		else if (map.inode != 0 && !begins(map.name, "/anon_hugepage"))
 			add_module(&f, &map, more ? &next : NULL);
 		else
 			add_anonymous(&f, &map);

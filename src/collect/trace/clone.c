@@ -263,9 +263,33 @@ static int with_threads(const struct stopped *stopped, struct process_clone *clo
 
 /* ---- making it ---- */
 
+/* A first child in a new PID namespace would be its init, which takes the namespace along when it ends; one in a new time namespace fixes its
+ * clocks. Both are of the thread that has called unshare. */
+static bool has_children_elsewhere(pid_t tid)
+{
+	static const char *const names[] = { "ns/pid", "ns/time" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char path[32], own[64], children[64];
+
+		snprintf(path, sizeof path, "%s_for_children", names[i]);
+		ssize_t length = readlink(procfs_path(tid, names[i]).text, own, sizeof own);
+
+		if (length > 0 &&
+		    (readlink(procfs_path(tid, path).text, children, sizeof children) != length ||
+		     memcmp(own, children, (size_t)length) != 0))
+			return true;
+	}
+	return false;
+}
+
 /* 1: done; 0: not in this thread; -1: in none, since this one has not returned from the call. */
 static int clone_by(struct process_clone *clone, pid_t tid, struct error *error)
 {
+	if (has_children_elsewhere(tid)) {
+		error_set(error, "its next child begins a new namespace (unshare, setns)");
+		return 0;
+	}
 	struct remote_thread *thread = remote_begin(clone->parent, tid, &clone->code, error);
 	int64_t result = 0;
 

@@ -69,31 +69,6 @@ bool stop_wait(pid_t tid, uint64_t deadline_ns, int *ret_status)
 	}
 }
 
-/* 1: it has stopped; 0: it has ended; -1: not in time. */
-static int wait_for_stop(pid_t tid, uint64_t deadline_ns)
-{
-	int status;
-
-	while (stop_wait(tid, deadline_ns, &status)) {
-		if (!WIFSTOPPED(status))
-			return 0;
-		if (status >> 16 == PTRACE_EVENT_STOP)
-			return 1;
-		/* A signal was about to be delivered: it is, and the stop follows. */
-		ptrace(PTRACE_CONT, tid, 0, (void *)(intptr_t)WSTOPSIG(status));
-	}
-	return -1;
-}
-
-static int seize(pid_t tid)
-{
-	if (ptrace(PTRACE_SEIZE, tid, 0, (void *)(intptr_t)PTRACE_O_TRACESYSGOOD) < 0)
-		return -1;
-	/* Fails only if it is ending. */
-	(void)ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-	return 0;
-}
-
 /* ---- registers ---- */
 
 static size_t read_registers(pid_t tid, int set, void *to, size_t bytes)
@@ -111,11 +86,23 @@ static size_t read_registers(pid_t tid, int set, void *to, size_t bytes)
 
 enum {
 	KERNEL_ERESTARTNOHAND = 514,
-	URING_HAS_TIMEOUT = 1 << 3, /* IORING_ENTER_EXT_ARG: it may have */
+	URING_HAS_ARGUMENT = 1 << 3, /* IORING_ENTER_EXT_ARG: a struct of which this is a word */
+	URING_TIMEOUT_AT = 16,
+	URING_IS_REGISTERED = 1 << 6, /* IORING_ENTER_EXT_ARG_REG: it is elsewhere */
 };
 
+static bool has_uring_timeout(pid_t tid, const struct user_regs_struct *r)
+{
+	if (!(r->r10 & URING_HAS_ARGUMENT))
+		return false;
+	errno = 0;
+	return r->r10 & URING_IS_REGISTERED ||
+	       ptrace(PTRACE_PEEKDATA, tid, (void *)(r->r8 + URING_TIMEOUT_AT), NULL) != 0 ||
+	       errno != 0;
+}
+
 /* Whether the call waits for ever, and the kernel reports EINTR after a stop although no handler ran. */
-static bool is_endless(const struct user_regs_struct *r)
+static bool is_endless(pid_t tid, const struct user_regs_struct *r)
 {
 	switch (r->orig_rax) {
 	case SYS_epoll_wait:
@@ -131,7 +118,7 @@ static bool is_endless(const struct user_regs_struct *r)
 	case SYS_io_getevents:
 		return r->r8 == 0;
 	case SYS_io_uring_enter: /* reports EINTR only if it has submitted nothing */
-		return !(r->r10 & URING_HAS_TIMEOUT);
+		return !has_uring_timeout(tid, r);
 	default:
 		return false;
 	}
@@ -144,7 +131,7 @@ static void restart_endless_call(pid_t tid)
 	struct iovec vector = { &registers, sizeof registers };
 
 	if (read_registers(tid, NT_PRSTATUS, &registers, sizeof registers) != sizeof registers ||
-	    (int64_t)registers.rax != -EINTR || !is_endless(&registers))
+	    (int64_t)registers.rax != -EINTR || !is_endless(tid, &registers))
 		return;
 	registers.rax = (uint64_t)-KERNEL_ERESTARTNOHAND;
 	ptrace(PTRACE_SETREGSET, tid, (void *)(intptr_t)NT_PRSTATUS, &vector);
@@ -155,6 +142,36 @@ static void restart_endless_call(pid_t tid)
 	(void)tid;
 }
 #endif
+
+/* ---- one thread ---- */
+
+/* 1: it has stopped; 0: it has ended; -1: not in time. */
+static int wait_for_stop(pid_t tid, uint64_t deadline_ns)
+{
+	int status;
+
+	while (stop_wait(tid, deadline_ns, &status)) {
+		if (!WIFSTOPPED(status))
+			return 0;
+		if (status >> 16 == PTRACE_EVENT_STOP) {
+			/* At once: whatever becomes of us, it goes on with these registers. */
+			restart_endless_call(tid);
+			return 1;
+		}
+		/* A signal was about to be delivered: it is, and the stop follows. */
+		ptrace(PTRACE_CONT, tid, 0, (void *)(intptr_t)WSTOPSIG(status));
+	}
+	return -1;
+}
+
+static int seize(pid_t tid)
+{
+	if (ptrace(PTRACE_SEIZE, tid, 0, (void *)(intptr_t)PTRACE_O_TRACESYSGOOD) < 0)
+		return -1;
+	/* Fails only if it is ending. */
+	(void)ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	return 0;
+}
 
 static int keep_thread(struct stopped *s, pid_t tid, struct error *error)
 {
@@ -306,6 +323,5 @@ uint64_t stop_resume(struct stopped *stopped)
 
 void stop_thread_resume(pid_t tid)
 {
-	restart_endless_call(tid);
 	ptrace(PTRACE_DETACH, tid, 0, 0);
 }

@@ -296,6 +296,42 @@ def test_without_a_stack_of_its_own_no_thread_is_used(paused, scratch):
     assert run.end() == 0
 
 
+UNSHARED = r"""
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int, char **argv)
+{
+	void *volatile block = malloc(10);
+	unshare(strtol(argv[1], nullptr, 16));
+	puts("ready");
+	fflush(stdout);
+	while (getchar() != EOF) {}
+	int status = 1;
+	pid_t child = fork();
+	if (child == 0)
+		_exit(getppid() == 0 ? getpid() != 1 : 0);
+	wait(&status);
+	free(block);
+	return child < 0 || status != 0;
+}
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make namespaces")
+@pytest.mark.parametrize("space", ["20000000", "80"], ids=["pid", "time"])
+def test_the_first_process_of_a_namespace_is_not_a_copy(paused, scratch, space):
+    """It would be its init, and end it."""
+    run = paused([compile_c(scratch, "unshared", UNSHARED), space])
+    done, _ = run.image()
+    assert done.returncode != 0 and "its next child begins a new namespace" in done.stderr, done.stderr
+    done, _ = run.image("--stop")
+    assert done.returncode == 0, done.stderr
+    assert run.end() == 0
+
+
 # One thread is a coroutine. The other one handles its system calls itself, or a filter kills it for clone.
 UNFREE = r"""
 #include <linux/filter.h>

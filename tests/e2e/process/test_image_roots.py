@@ -237,3 +237,51 @@ int main() { hold(); scrub(); WAIT; }
 def test_elsewhere_no_pointers_are_searched(reach_of, scratch):
     classes, _ = reach_of([compile_c(scratch, "elsewhere", with_wait(ELSEWHERE))])
     assert [classes[size] for size in (333, 444, 555)] == [{"direct": 1}] * 3
+
+
+# The one that runs is above one that does not, in a pool of the program, and so is a thread's stack above data; another thread can be cloned.
+POOL = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+enum { STACK = 256 << 10, GUARD = 64 << 10 };
+static ucontext_t back, coroutines[2];
+static void low() { void *volatile block = malloc(333); swapcontext(&coroutines[0], &back); free(block); }
+static void high() { void *volatile block = malloc(444); WAIT; swapcontext(&coroutines[1], &coroutines[0]); free(block); }
+static void *idle(void *) { for (;;) pause(); }
+/* Not merged with others. */
+static char *map()
+{
+	char *at = (char *)mmap(nullptr, GUARD + 2 * STACK + GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + GUARD;
+	mprotect(at, 2 * STACK, PROT_READ | PROT_WRITE);
+	return at;
+}
+int main()
+{
+	char *pool = map(), *mixed = map();
+	pthread_attr_t attributes;
+	pthread_t thread;
+	*(void **)mixed = malloc(555);
+	pthread_attr_init(&attributes);
+	pthread_attr_setstack(&attributes, mixed + STACK, STACK);
+	pthread_create(&thread, &attributes, idle, nullptr);
+	pthread_create(&thread, nullptr, idle, nullptr);
+	for (int i = 0; i < 2; i++) {
+		getcontext(&coroutines[i]);
+		coroutines[i].uc_stack.ss_sp = pool + i * STACK;
+		coroutines[i].uc_stack.ss_size = STACK;
+		coroutines[i].uc_link = &back;
+		makecontext(&coroutines[i], i ? high : low, 0);
+		swapcontext(&back, &coroutines[i]);
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--stop"]], ids=["copied", "stopped"])
+def test_below_a_stack_the_program_may_have_other_ones(reach_of, scratch, options):
+    classes, _ = reach_of([compile_c(scratch, "pool", with_wait(POOL), "-pthread")], *options)
+    assert (classes[333], classes[444], classes[555]) == ({"unknown": 1}, {"stack": 1}, {"unknown": 1})
