@@ -35,12 +35,21 @@ class Recording:
     path: pathlib.Path
 
 
-# Files that take long because they wait: at the end of a run in parallel they would wait alone.
-FIRST = ("test_unrecorded.py", "test_page.py", "test_page_walk.py", "test_triggers.py", "test_adversary.py", "test_allocators.py")
+# Files that take a minute or more: at the end of a run in parallel they would wait alone.
+FIRST = (
+    "test_page_saved", "test_package", "test_unrecorded", "test_page", "test_python_domains", "test_ci_templates", "test_triggers", "test_page_large",
+    "test_adversary", "test_real_programs", "test_allocators", "test_page_walk", "test_import", "test_pytest_plugin",
+)
+
+
+def pytest_configure(config):
+    if hasattr(config.option, "loadscopereorder"):  # begins with files of many tests, which need not take long
+        config.option.loadscopereorder = False
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.name not in FIRST)
+    rank = {name: i for i, name in enumerate(FIRST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(FIRST)))
 
 
 @pytest.fixture(scope="session")
