@@ -74,7 +74,7 @@ static void static_data_is_behind_a_module(void **state)
 		"55d000002000-55d000004000 rw-p 00000000 00:00 0 \nRss:  8 kB\n"
 		"7f1000000000-7f1000001000 rw-p 00000000 08:01 78   /usr/lib/sbcl.core\nRss:  4 kB\n"
 		"7f1000001000-7f1000003000 rw-p 00000000 00:00 0 \nRss:  8 kB\n"
-		"7f1000003000-7f1000006000 rw-p 00000000 00:00 0 \nRss:  8 kB\n";
+		"7f1000003000-7f1000006000 rw-p 00000000 00:00 0 \nRss:  8 kB\nPrivate_Hugetlb: 0 kB\n";
 	const enum mapping_kind kinds[] = { MAPPING_FILES, MAPPING_FILES,     MAPPING_STATIC,
 					    MAPPING_FILES, MAPPING_ANONYMOUS, MAPPING_ANONYMOUS };
 	struct smaps smaps;
@@ -84,6 +84,22 @@ static void static_data_is_behind_a_module(void **state)
 	assert_int_equal(smaps.list.count, ARRAY_SIZE(kinds));
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		assert_int_equal(smaps.list.at[i].kind, kinds[i]);
+	smaps_release(&smaps);
+}
+
+static void huge_pages_beside_the_rss_are_counted(void **state)
+{
+	char text[] =
+		"7f1000000000-7f1000400000 rw-p 00000000 00:11 7  /anon_hugepage (deleted)\nRss:  0 kB\n"
+		"Shared_Hugetlb:  0 kB\nPrivate_Hugetlb:  4096 kB\n"
+		"7f2000000000-7f2000200000 rw-p 00000000 00:11 8  /anon_hugepage (deleted)\nRss:  0 kB\n"
+		"Shared_Hugetlb:  2048 kB\nPrivate_Hugetlb:  2048 kB\n";
+	struct smaps smaps;
+
+	(void)state;
+	assert_true(smaps_parse(text, &smaps));
+	assert_int_equal(smaps.list.count, 2);
+	assert_int_equal(smaps.hugetlb_bytes, 6 << 20);
 	smaps_release(&smaps);
 }
 
@@ -591,6 +607,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_page_is_in_one_class),
 		cmocka_unit_test(static_data_is_behind_a_module),
+		cmocka_unit_test(huge_pages_beside_the_rss_are_counted),
 		cmocka_unit_test(mappings_that_changed_meanwhile_do_not_overlap),
 		cmocka_unit_test(a_stack_may_begin_where_an_arena_would),
 		cmocka_unit_test(a_full_arena_above_the_rest_of_another_is_no_stack),

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "collect/kernel/map_line.h"
 #include "collect/kernel/recorded_processes.h"
 
@@ -140,6 +141,9 @@ bool smaps_parse(char *text, struct smaps *ret)
 			last->rss_bytes = kib(line + 4);
 		} else if (last && begins(line, "Swap:")) {
 			last->swap_bytes = kib(line + 5);
+		} else if (begins(line, "Private_Hugetlb:")) {
+			ret->hugetlb_bytes = saturating_add(
+				ret->hugetlb_bytes, kib(line + sizeof "Private_Hugetlb:" - 1));
 		} else if (last && begins(line, "VmFlags:")) {
 			last->may_have_guards = now.anonymous && strstr(line, " nh");
 		} else if (parse_head(line, &next)) {

@@ -32,6 +32,8 @@ struct mapping {
 };
 struct smaps {
 	VECTOR(struct mapping) list; /* by address */
+	/* Private memory of hugetlbfs, which the kernel counts neither as resident nor as swapped. */
+	uint64_t hugetlb_bytes;
 };
 
 /* Modifies `text`, and refers to it. False: out of memory. */

@@ -71,8 +71,9 @@ bool memory_read(struct memory_reading *reading, pid_t pid, const struct live_pr
 
 	if (!memory_read_mappings(reading, pid))
 		return false;
-	bool is_known = profile && is_profile_whole(profile, &reading->list) &&
-			block_map_read(profile, &map);
+	/* Blocks in huge pages of hugetlbfs would look as if they had never been written to. */
+	bool is_known = profile && reading->list.hugetlb_bytes == 0 &&
+			is_profile_whole(profile, &reading->list) && block_map_read(profile, &map);
 
 	/* Of now, not of when a sample was prepared: the worker may have been delayed. The profile itself belongs to the loop. */
 	if (is_known)
