@@ -59,7 +59,11 @@ static inline void interrupted_init(void)
 static inline enum interrupted interrupted_where(const void *context)
 {
 	const ucontext_t *uc = (const ucontext_t *)context;
+#ifdef __aarch64__
+	uintptr_t pc = uc->uc_mcontext.pc;
+#else
 	uintptr_t pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+#endif
 
 	if (pc >= program_text.start && pc < program_text.end)
 		return IN_PROGRAM;
