@@ -307,8 +307,11 @@ static bool collect_live_sizes(const struct selection *s, group_vector *groups)
 			sites[s->entries[i].site->id.v] = s->entries[i].site;
 		const struct resolved_moment *at = &s->at[p - s->profile->processes];
 
-		if (!sites ||
-		    !(at->kind == RESOLVED_SNAPSHOT ? add_sizes_at(p, at->at_ns, groups)
+		if (!sites)
+			return false;
+		if (at->kind == RESOLVED_NOTHING)
+			continue; /* had no blocks then */
+		if (!(at->kind == RESOLVED_SNAPSHOT ? add_sizes_at(p, at->at_ns, groups)
 						    : add_live_sizes(s, p, sites, groups)))
 			return false;
 		groups->count = merge_sizes(groups->at, groups->count);

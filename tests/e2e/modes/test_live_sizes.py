@@ -149,3 +149,49 @@ def test_snapshots_have_the_sizes_of_then(heapgauge, scratch, clean_env, report_
         assert (result["live_blocks"], result["live_bytes"]) == tuple(map(sum, zip(*classes.values())))
     done = subprocess.run([heapgauge, "report", path, "--view", "sizes", "--cost", "live", "--at", f"time:{int(moments[2]) / 1e9:.9f}s", "--focus", "main"], capture_output=True, text=True, check=False)
     assert done.returncode != 0 and "kept for whole processes" in done.stderr
+
+
+# Keeps 40 blocks, waits for a line, has a child that ends without freeing 60 blocks, and waits again.
+CHILD = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void keep(int count, size_t size) { for (int i = 0; i < count; i++) { void *p = malloc(size); __asm__ volatile("" : "+r"(p)); } }
+static void say(void) { printf("%d\\n", (int)getpid()); fflush(stdout); getchar(); }
+int main(void) {
+    static char out[64], in[64];
+    setvbuf(stdout, out, _IOFBF, sizeof out);
+    setvbuf(stdin, in, _IOFBF, sizeof in);
+    keep(40, 2000);
+    say();
+    if (fork() == 0) { keep(60, 500); _exit(0); }
+    wait(NULL);
+    say();
+}
+"""
+
+
+def test_processes_that_do_not_run_have_no_sizes_then(heapgauge, scratch, clean_env, report_json):
+    path, program = scratch / "child.hg", compile_c(scratch, "child", CHILD)
+    argv = [heapgauge, "record", "-q", "-o", path, "--every", "20ms", "--", program]
+    for seconds in (0.5, 4, 20):  # a busy machine takes few
+        with subprocess.Popen(argv, env=clean_env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+            for _ in range(2):
+                pid = run.stdout.readline().strip()
+                time.sleep(seconds)
+                run.stdin.write("\n")
+                run.stdin.flush()
+        child = next(row for row in report_json(path, "processes")["processes"] if str(row["pid"]) != pid)
+        began, ended = child["started_offset_ns"], child["started_offset_ns"] + child["duration_ns"]
+        course = report_json(path, "sizes", "--cost", "live", "--process", pid)["live_bytes_by_time_and_size"]
+        kept_at = [int(at) for at, sizes in course.items() if sizes == {"1024": 80000}]
+        moments = [at for at in kept_at if at < began][:1] + [at for at in kept_at if at > ended][:1]
+        if len(moments) == 2:
+            break
+    assert len(moments) == 2
+    for at in moments:
+        result = report_json(path, "sizes", "--cost", "live", "--at", f"time:{at / 1e9:.9f}s")
+        assert [(row["low_bytes"], row["live_blocks"], row["live_bytes"]) for row in result["sizes"]] == [(1024, 40, 80000)]
+        assert (result["live_blocks"], result["live_bytes"]) == (40, 80000)
+    assert report_json(path, "sizes", "--cost", "live")["live_bytes"] == 40 * 2000 + 60 * 500  # what they did not free
