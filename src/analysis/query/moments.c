@@ -369,23 +369,43 @@ static int choose_window(struct selection *s, struct error *error)
 	return s->window_note ? 0 : error_set(error, "out of memory");
 }
 
+/* At the end, an ended process counts with what it did not free, at other moments after its own end with nothing. `other` is after it:
+ * from then to the end nothing changed. */
+static void leave_out_ended(struct resolved_moment *end, const struct resolved_moment *other,
+			    size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (other[i].ended) {
+			end[i].kind = RESOLVED_NOTHING;
+			end[i].ended = true;
+		}
+}
+
 int selection_resolve(struct selection *s, const struct query *q, struct moment at,
 		      struct error *error)
 {
 	struct arena *arena = &s->arena;
 	enum cost_time time = cost_rows[s->cost].time;
 	bool counted = q->minus.kind || (time == COST_OF_WINDOW && q->at.kind);
+	struct resolved_moment *to = moments_resolve(s->profile, at, counted, arena, error);
 	const char *minus = NULL;
 
-	s->at = moments_resolve(s->profile, at, counted, arena, error);
-	if (!s->at)
+	if (!to)
 		return -1;
+	s->at = to;
 	s->moment = time == COST_OF_MOMENT || counted ? moment_text(s->profile, at, s->at, arena)
 						      : "over the whole run";
 	if (q->minus.kind) {
-		s->minus = moments_resolve(s->profile, q->minus, counted, arena, error);
-		if (!s->minus)
+		struct resolved_moment *from =
+			moments_resolve(s->profile, q->minus, counted, arena, error);
+
+		if (!from)
 			return -1;
+		s->minus = from;
+		if (at.kind == MOMENT_END || at.kind == MOMENT_DEFAULT)
+			leave_out_ended(to, from, s->profile->process_count);
+		else if (q->minus.kind == MOMENT_END)
+			leave_out_ended(from, to, s->profile->process_count);
 		minus = moment_text(s->profile, q->minus, s->minus, arena);
 	}
 	if (counted && choose_window(s, error) < 0)

@@ -279,3 +279,34 @@ def test_a_recording_without_counters_says_so(build, heapgauge, scratch, report_
     assert "snapshots of this recording have live bytes and blocks alone" in refusal(heapgauge, old, "--cost", "calls", "--at", "end", "--minus", "snap:1")
     result = report_json(old, "sites", "--cost", "live", "--at", "snap:5", "--minus", "snap:1")
     assert "have live bytes and blocks alone" in result["note"] and result["shown"] > 0
+
+
+# A child ends without freeing 60 blocks; after that its parent allocates 10 more.
+ENDS = """
+#include <heapgauge/heapgauge.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void keep(int count, size_t size) { for (int i = 0; i < count; i++) { void *p = malloc(size); __asm__ volatile("" : "+r"(p)); } }
+int main(void) {
+    keep(40, 2000);
+    if (fork() == 0) { keep(60, 500); _exit(0); }
+    wait(NULL);
+    usleep(300000); /* until that is noticed */
+    hg_snapshot("later");
+    keep(10, 3000);
+}
+"""
+
+
+def test_processes_that_ended_before_a_window_do_not_grow_in_it(scratch, record, report_json):
+    """At the end they count with what they did not free, at both ends of the window."""
+    run = record([compile_c(scratch, "ends", ENDS, f"-I{INCLUDE}")])
+    assert run.returncode == 0, run.stderr
+    window = "--at", "end", "--minus", "snap:later"
+    for cost, growth, whole in ("live", 30000, 140000), ("blocks", 10, 110):
+        for sign, query in (1, window), (-1, ("--at", "snap:later", "--minus", "end")):
+            result = report_json(run.path, "functions", "--by", "process", "--cost", cost, *query)
+            assert result["shown"] == sign * growth and len(result["processes"]) == 1
+        assert report_json(run.path, "functions", "--by", "process", "--cost", cost, "--at", "end")["shown"] == whole
+    assert report_json(run.path, "sites", "--cost", "calls", *window)["shown"] == 10
