@@ -339,6 +339,11 @@ bool selection_knows(const struct selection *s, const struct site_numbers *n)
 	return !n->live_unknown;
 }
 
+bool selection_is_untimed(const struct selection *s, int64_t allocator_ns, int64_t operations)
+{
+	return s->cost == COST_TIME && !s->against && allocator_ns == 0 && operations > 0;
+}
+
 bool query_kinds_fit(enum query_kinds kinds, enum profile_kind kind)
 {
 	static const enum query_kinds one[PROFILE_KINDS] = { [PROFILE_HEAP] = KINDS_HEAP,
@@ -374,6 +379,9 @@ static void take_site(struct maker *m, const struct profile_process *p,
 		s->unknown_sites += s->slots && selection_numbers(s, &e).live_unknown;
 		measures_add(&s->sum, &e.m);
 		measures_add(&s->sum_of[site->kind], &e.m);
+		if (p->timed_of && e.m.allocator_ns == 0)
+			s->untimed = saturating_add(s->untimed,
+						    (uint64_t)e.m.calls + (uint64_t)e.m.frees);
 		break;
 	case SUPPRESSED:
 		s->suppressed_count++;

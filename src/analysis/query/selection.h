@@ -57,6 +57,8 @@ struct selection {
 	bool has_remote_frees; /* blocks of a selected kind crossed between these and other
 			       * threads */
 	size_t unknown_sites; /* sites whose live bytes are unknown for these threads: counted as 0 */
+	uint64_t
+		untimed; /* calls and frees of sites of which none was timed: their time counts as 0 */
 	size_t unknown_threads; /* with threads as groups: those whose cost is unknown */
 	bool end_for_peak;	/* the view's default, the peak, is unknown: shows the end */
 	size_t shared_count; /* matching threads excluded because they share counters with others */
@@ -107,6 +109,9 @@ struct measures selection_measures(const struct selection *selection,
 				   const struct profile_process *process, site_id site,
 				   const struct site_numbers *numbers);
 bool selection_knows(const struct selection *selection, const struct site_numbers *numbers);
+/* Whether the cost is the time of these operations, and none of them was timed. */
+bool selection_is_untimed(const struct selection *selection, int64_t allocator_ns,
+			  int64_t operations);
 /* A site's numbers, restricted to the selected threads. */
 struct site_numbers selection_numbers(const struct selection *selection, const struct entry *entry);
 /* Replaces what was counted over the whole run by what was counted in the window, if there is one: see moments_between(). */

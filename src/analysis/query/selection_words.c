@@ -9,6 +9,7 @@
 #include "analysis/result/imported.h"
 #include "analysis/query/selection.h"
 #include "util/files.h"
+#include "util/text/units.h"
 
 /* `whole` alone is not enough: it may be of another kind of memory, or a difference. */
 static bool recorded_nothing(const struct selection *s)
@@ -48,12 +49,29 @@ static const char *preceded(struct arena *arena, const char *first, const char *
 	return first && then ? arena_printf(arena, "%s; %s", first, then) : first;
 }
 
+/* The selected processes whose time in the allocator is not known. */
+static size_t untimed_processes(const struct selection *s)
+{
+	size_t count = 0;
+
+	if (s->cost != COST_TIME || s->against)
+		return 0;
+	for (size_t i = 0; i < s->profile->process_count; i++) {
+		const struct profile_process *p = &s->profile->processes[i];
+
+		count += s->processes[i] && !p->timed_of && p->calls;
+	}
+	return count;
+}
+
 /* The caveats of the numbers in one sentence, starting with what the sum omits; NULL: none. In the arena; false if out of
  * memory. */
 static bool selection_note(const struct selection *s, struct arena *arena, const char **ret)
 {
 	const char *note = note_of(s);
-	bool some = note || s->unknown_sites || s->shared_count;
+	size_t untimed = untimed_processes(s);
+	bool some = note || s->unknown_sites || s->shared_count || untimed ||
+		    (s->cost == COST_TIME && s->untimed);
 
 	if (note)
 		note = arena_strdup(arena, note);
@@ -65,6 +83,23 @@ static bool selection_note(const struct selection *s, struct arena *arena, const
 				"of %zu sites it is not known what these threads hold, because "
 				"others freed some of their blocks: counted as nothing",
 				s->unknown_sites),
+			note);
+	if (s->cost == COST_TIME && s->untimed)
+		note = preceded(arena,
+				arena_printf(arena,
+					     "%s calls and frees are of sites without a timed call "
+					     "(-): counted as nothing",
+					     units_count(s->untimed).text),
+				note);
+	if (untimed)
+		note = preceded(
+			arena,
+			untimed == 1
+				? "1 process was recorded without --time-calls: counted as nothing"
+				: arena_printf(arena,
+					       "%zu processes were recorded without --time-calls: "
+					       "counted as nothing",
+					       untimed),
 			note);
 	if (s->shared_count)
 		note = preceded(

@@ -344,6 +344,11 @@ static int compare_groups(const void *left, const void *right, void *context)
 	return a->process < b->process ? -1 : a->process > b->process;
 }
 
+static bool is_untimed(const struct selection *s, const struct stack_amount *a)
+{
+	return selection_is_untimed(s, a->value, a->also[ALSO_CALLS]);
+}
+
 /* Drops empty groups and sorts the rest by weight. */
 static void order(struct grouping *g)
 {
@@ -352,7 +357,8 @@ static void order(struct grouping *g)
 	for (size_t i = 0; i < g->groups.count; i++) {
 		const struct group *group = &g->groups.at[i];
 
-		if (group->unknown || shown_size(&g->selection, &group->total) ||
+		if (group->unknown || is_untimed(&g->selection, &group->total) ||
+		    shown_size(&g->selection, &group->total) ||
 		    shown_size(&g->selection, &group->self))
 			g->groups.at[kept++] = *group;
 	}
@@ -459,6 +465,10 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 		row[GROUP_SHARE] = row[GROUP_SELF] = row[GROUP_TOTAL_SHARE] = value_unknown();
 		row[GROUP_TOTAL] = row[GROUP_BLOCKS] = row[GROUP_SELF_BLOCKS] = value_unknown();
 	}
+	if (is_untimed(s, &group->self))
+		row[GROUP_SHARE] = row[GROUP_SELF] = value_unknown();
+	if (is_untimed(s, &group->total))
+		row[GROUP_TOTAL_SHARE] = row[GROUP_TOTAL] = value_unknown();
 	fill_names(g, group, row);
 	return row[GROUP_NAME].text;
 }

@@ -308,7 +308,7 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	row[THREAD_FREED_BYTES] =
 		value_part(UNIT_BYTES, t->freed_bytes, VARIANCE_FREED_BYTES, sums);
 	row[THREAD_ALLOCATOR_NS] =
-		r->process->timed_of && r->slot->threads == 1
+		r->process->timed_of && r->slot->threads == 1 && sums->allocator_ns
 			? value_part(UNIT_NS, sums->allocator_ns, VARIANCE_TIME, sums)
 			: value_unknown();
 	if (r->slot->threads == 1)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """record --time-calls and the cost time, against an allocator that spins, and measures itself by the same counter."""
 
+import re
 import subprocess
 
 import pytest
@@ -360,3 +361,40 @@ def test_a_run_with_too_few_calls_says_how_to_time_them(record, heapgauge, clean
     run = record([target("does_nothing")], "--time-calls=65536")
     done = subprocess.run([heapgauge, "report", run.path, "--cost", "time"], env=clean_env, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "--time-calls=1 times all" in done.stderr
+
+
+SELDOM = r"""
+#include <stdlib.h>
+#define NOINLINE __attribute__((noinline, noclone))
+NOINLINE static void seldom(void) { void *p = malloc(1000); __asm__ volatile("" : "+r"(p)); free(p); }
+NOINLINE static void often(void) { void *p = malloc(20); __asm__ volatile("" : "+r"(p)); free(p); }
+int main(void) {
+    for (volatile int i = 0; i < 5; i++) seldom();
+    for (volatile int i = 0; i < 2000000; i++) often();
+}
+"""
+
+
+def test_a_site_without_a_timed_call_has_no_time(heapgauge, scratch, record, report_json):
+    """It took more than nothing: nobody knows how much."""
+    program = compile_c(scratch, "seldom", SELDOM)
+    run = record([program], "--time-calls=65536")  # a timed call of `seldom` has a probability of 1/6554
+    query = "--cost", "time"
+    answer = report_json(run.path, "sites", *query)
+    often, seldom = site_of(answer, "often"), site_of(answer, "seldom")
+    assert seldom["allocator_ns"] is None and seldom["calls"] == 5
+    assert often["allocator_ns"] == answer["shown"] > 0
+    note = "10 calls and frees are of sites without a timed call (-): counted as nothing"
+    assert answer["note"] == note and "note" not in report_json(run.path, "sites", *query, "--focus", "often")
+    functions = {row["function"]: row for row in report_json(run.path, "functions", *query)["functions"]}
+    assert functions["seldom"]["self"] is None and functions["seldom"]["allocator_ns"] is None and functions["seldom"]["calls"] == 5
+    assert functions["main"]["self"] == 0 and functions["main"]["allocator_ns"] == answer["shown"]
+    text = subprocess.run([heapgauge, "report", run.path, *query], capture_output=True, text=True, check=True).stdout
+    assert note in text and re.search(r"^ +- +- ", text, re.MULTILINE)
+    plain = record([program])
+    subprocess.run([heapgauge, "merge", run.path, plain.path, "-o", scratch / "both.hg"], check=True)
+    merged = report_json(scratch / "both.hg", "sites", *query)
+    assert merged["shown"] == answer["shown"]
+    assert merged["note"] == "1 process was recorded without --time-calls: counted as nothing; " + note
+    processes = report_json(scratch / "both.hg", "functions", *query, "--by", "process")["processes"]
+    assert sorted((row["allocator_ns"] is None) for row in processes) == [False, True]
