@@ -91,6 +91,12 @@ describe('rates', () => {
 		];
 		expect(ratesOf(points).calls).toEqual([0, 5, 0]);
 	});
+	it('are not known where the counters were not read', () => {
+		const unread = { calls: null, frees: null, total_bytes: null };
+		const read = { calls: 90, frees: 90, total_bytes: 90 };
+		const points = [point(1e9, 0, { ...unread, snapshot: 1 }), point(2e9, 0, { ...unread, snapshot: 2 }), point(3e9, 0, read)];
+		expect(ratesOf(points).calls).toEqual([null, null, 30]);
+	});
 });
 
 describe('snapshots', () => {

@@ -18,7 +18,7 @@
 
 enum { TOP_SITES = 3 };
 
-enum event_kind { EVENT_SAMPLE, EVENT_SNAPSHOT, EVENT_END, EVENT_PEAK };
+enum event_kind { EVENT_START, EVENT_SAMPLE, EVENT_SNAPSHOT, EVENT_END, EVENT_PEAK };
 
 struct event {
 	uint64_t at_ns; /* since the start of the recording */
@@ -39,7 +39,9 @@ struct point {
 	struct point_variance variance;
 	size_t snapshot, last_snapshot; /* first and last snapshot number here; 0: none */
 	bool peak;
-	bool counted; /* calls, bytes and frees were read at this moment, not before */
+	bool counted;	/* calls, bytes and frees were read at this moment, not before */
+	bool uncounted; /* of some process they were not read yet ... */
+	bool no_rss;	/* ... or its RSS was not */
 };
 
 struct sweep {
@@ -52,6 +54,9 @@ struct sweep {
 	VECTOR(struct point) points;
 	struct profile_sample *now; /* by process */
 	struct profile_sample sum;
+	/* By process, and of how many that is not so since they started: a process that is recorded without a collector has no samples. */
+	bool *counted, *has_rss;
+	size_t uncounted, without_rss;
 	struct point_variance *variances, variance; /* by process, and their sum */
 	struct live_variance **kept; /* by process, by snapshot; NULL: all numbers are exact */
 	struct live_variance
@@ -80,6 +85,7 @@ static void add_process(struct sweep *s, const struct profile_process *p, bool w
 			  i);
 	if (!wanted)
 		return;
+	add_event(s, start, EVENT_START, p, 0);
 	for (size_t i = 0; i < profile_sample_count(p); i++)
 		add_event(s, saturating_add(start, profile_sample(p, i).at_ns), EVENT_SAMPLE, p, i);
 	if (p->end != PROFILE_RUNNING)
@@ -126,11 +132,21 @@ static void replace(uint64_t *sum, uint64_t *now, uint64_t value)
 	*now = value;
 }
 
+/* What is not known of a process that has started is known from now on. */
+static void found(size_t *unknown, bool *known)
+{
+	*unknown -= !*known;
+	*known = true;
+}
+
 static void take_sample(struct sweep *s, const struct event *e)
 {
-	struct profile_sample *now = &s->now[e->process - s->profile->processes];
+	size_t process = (size_t)(e->process - s->profile->processes);
+	struct profile_sample *now = &s->now[process];
 	struct profile_sample new = profile_sample(e->process, e->index);
 
+	found(&s->uncounted, &s->counted[process]);
+	found(&s->without_rss, &s->has_rss[process]);
 	replace(&s->sum.live_bytes, &now->live_bytes, new.live_bytes);
 	replace(&s->sum.live_blocks, &now->live_blocks, new.live_blocks);
 	replace(&s->sum.calls, &now->calls, new.calls);
@@ -145,10 +161,24 @@ static void take_sample(struct sweep *s, const struct event *e)
 /* A process that ended has no live memory; but if it is the only one, its remaining memory is what matters. */
 static void take_end(struct sweep *s, const struct event *e)
 {
-	struct profile_sample *now = &s->now[e->process - s->profile->processes];
+	const struct profile_process *p = e->process;
+	size_t process = (size_t)(p - s->profile->processes);
+	struct profile_sample *now = &s->now[process];
 
+	if (!s->counted[process]) {
+		replace(&s->sum.calls, &now->calls, p->calls);
+		replace(&s->sum.bytes, &now->bytes, p->bytes);
+		replace(&s->sum.frees, &now->frees, p->frees);
+		replace(&s->sum.threads, &now->threads, p->threads);
+		replace(&s->sum.map_live_bytes, &now->map_live_bytes, p->mmap_live_bytes);
+		replace(&s->sum.own_bytes, &now->own_bytes, p->own_bytes);
+		replace(&s->sum.live_bytes, &now->live_bytes, p->live_bytes);
+		replace(&s->sum.live_blocks, &now->live_blocks, p->live_blocks);
+		found(&s->uncounted, &s->counted[process]);
+	}
 	if (s->wanted_count < 2)
 		return;
+	found(&s->without_rss, &s->has_rss[process]);
 	replace(&s->sum.live_bytes, &now->live_bytes, 0);
 	replace(&s->sum.live_blocks, &now->live_blocks, 0);
 	replace(&s->sum.rss_bytes, &now->rss_bytes, 0);
@@ -194,6 +224,14 @@ static struct point *point_at(struct sweep *s, uint64_t at_ns)
 	return &s->points.at[s->points.count - 1];
 }
 
+static void set_sums(const struct sweep *s, struct point *p)
+{
+	p->sum = s->sum;
+	p->variance = s->variance;
+	p->uncounted = s->uncounted > 0;
+	p->no_rss = s->without_rss > 0;
+}
+
 static void take_snapshot(struct sweep *s, const struct event *e)
 {
 	size_t process = (size_t)(e->process - s->profile->processes);
@@ -210,19 +248,26 @@ static void take_snapshot(struct sweep *s, const struct event *e)
 	p->last_snapshot = s->snapshots;
 	replace(&s->sum.live_bytes, &s->now[process].live_bytes, snapshot.live_bytes);
 	replace(&s->sum.live_blocks, &s->now[process].live_blocks, snapshot.live_blocks);
-	replace(&s->sum.rss_bytes, &s->now[process].rss_bytes, snapshot.rss_bytes);
+	if (snapshot.rss_bytes) {
+		replace(&s->sum.rss_bytes, &s->now[process].rss_bytes, snapshot.rss_bytes);
+		found(&s->without_rss, &s->has_rss[process]);
+	}
 	if (s->kept[process] && snapshot.live_bytes && snapshot.live_blocks)
 		s->ratios[process] = (struct live_variance){
 			s->kept[process][e->index].bytes / (double)snapshot.live_bytes,
 			s->kept[process][e->index].blocks / (double)snapshot.live_blocks,
 		};
 	take_variance(s, e->process);
-	p->sum = s->sum;
-	p->variance = s->variance;
+	set_sums(s, p);
 }
 
 static void take_event(struct sweep *s, const struct event *e)
 {
+	if (e->kind == EVENT_START) {
+		s->uncounted++;
+		s->without_rss++;
+		return;
+	}
 	if (e->kind == EVENT_SNAPSHOT) {
 		take_snapshot(s, e);
 		return;
@@ -237,8 +282,7 @@ static void take_event(struct sweep *s, const struct event *e)
 
 	if (!p)
 		return;
-	p->sum = s->sum;
-	p->variance = s->variance;
+	set_sums(s, p);
 	p->counted = p->counted || e->kind != EVENT_PEAK;
 	if (e->kind == EVENT_PEAK) {
 		p->peak = true;
@@ -257,7 +301,9 @@ static bool sweep(struct sweep *s)
 	s->variances = ARENA_ARRAY(&s->arena, struct point_variance, s->profile->process_count);
 	s->kept = ARENA_ARRAY(&s->arena, struct live_variance *, s->profile->process_count);
 	s->ratios = ARENA_ARRAY(&s->arena, struct live_variance, s->profile->process_count);
-	if (!s->now || !s->variances || !s->kept || !s->ratios)
+	s->counted = ARENA_ARRAY(&s->arena, bool, s->profile->process_count);
+	s->has_rss = ARENA_ARRAY(&s->arena, bool, s->profile->process_count);
+	if (!s->now || !s->variances || !s->kept || !s->ratios || !s->counted || !s->has_rss)
 		return false;
 	for (size_t i = 0; i < s->profile->process_count; i++) {
 		const struct profile_process *p = &s->profile->processes[i];
@@ -330,7 +376,7 @@ static void thin(struct sweep *s, size_t limit)
 	X(TIMELINE_CALLS_RATE, { "calls_per_second", "CALLS", UNIT_RATE })                         \
 	X(TIMELINE_BYTES_RATE, { "bytes_per_second", NULL, UNIT_RATE })                            \
 	X(TIMELINE_FREES_RATE, { "frees_per_second", NULL, UNIT_RATE })                            \
-	X(TIMELINE_THREADS, { "threads", "THREADS", UNIT_COUNT }, SUM(threads))                    \
+	X(TIMELINE_THREADS, { "threads", "THREADS STARTED", UNIT_COUNT }, SUM(threads))            \
 	X(TIMELINE_MAP_LIVE_BYTES, { "mmap_live_bytes", NULL, UNIT_BYTES }, SUM(map_live_bytes))   \
 	X(TIMELINE_OWN_BYTES, { "recorder_bytes", NULL, UNIT_BYTES }, SUM(own_bytes))              \
 	X(TIMELINE_CALLS, { "calls", NULL, UNIT_COUNT }, SUM(calls))                               \
@@ -369,7 +415,7 @@ static const char *mark_text(struct result *result, const struct point *p)
 /* The nearest counted point from i on in direction `step`; NULL: none. */
 static const struct point *counted(const struct sweep *s, size_t i, int step)
 {
-	while (i < s->points.count && !s->points.at[i].counted)
+	while (i < s->points.count && (!s->points.at[i].counted || s->points.at[i].uncounted))
 		i += (size_t)step;
 	return i < s->points.count ? &s->points.at[i] : NULL;
 }
@@ -393,6 +439,11 @@ static void fill_rates(const struct sweep *s, size_t i, struct result_value *row
 
 static bool fill_row(void *context, size_t i, struct result_value *row)
 {
+	static const enum timeline_column counters[] = {
+		TIMELINE_CALLS,	     TIMELINE_BYTES,	  TIMELINE_FREES,
+		TIMELINE_CALLS_RATE, TIMELINE_BYTES_RATE, TIMELINE_FREES_RATE,
+		TIMELINE_THREADS,    TIMELINE_OWN_BYTES,  TIMELINE_MAP_LIVE_BYTES,
+	};
 	const struct sweep *s = context;
 	const struct point *p = &s->points.at[i];
 
@@ -407,6 +458,10 @@ static bool fill_row(void *context, size_t i, struct result_value *row)
 	row[TIMELINE_BYTES] = value_estimate(row[TIMELINE_BYTES], v->bytes);
 	row[TIMELINE_FREES] = value_estimate(row[TIMELINE_FREES], v->frees);
 	fill_rates(s, i, row);
+	for (size_t j = 0; p->uncounted && j < ARRAY_SIZE(counters); j++)
+		row[counters[j]] = value_unknown();
+	if (p->no_rss)
+		row[TIMELINE_RSS_BYTES] = value_unknown();
 	row[TIMELINE_SNAPSHOT] = p->snapshot ? value_id(p->snapshot) : value_unknown();
 	row[TIMELINE_MARK] = value_text(mark_text(s->result, p));
 	return row[TIMELINE_MARK].text != NULL;

@@ -470,3 +470,18 @@ def test_snapshots_by_time(heapgauge, build, clean_env, scratch):
     live = [row["live_bytes"] for row in rows]
     assert len(rows) >= 5 and {row["name"] for row in rows} == {"every"}
     assert live == sorted(set(live)) and all(value % 1000 == 0 for value in live)
+
+
+def test_over_time_it_has_what_it_counted_then(heapgauge, build, clean_env, scratch):
+    """Nobody read its counters and its RSS at the snapshots; the last point is its end."""
+    program = compile_c(scratch, "grower", GROWER)
+    done = run([program], preloaded(build, clean_env, HEAPGAUGE_EVERY="100ms", HEAPGAUGE_OUTPUT=str(scratch / "x.hg")))
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = json.loads(run([heapgauge, "report", scratch / "x.hg", "--view", "timeline", "--format", "json"], clean_env).stdout)["timeline"]
+    kept, last = [row for row in rows if row["snapshot"]], rows[-1]
+    assert len(kept) >= 5 and all(row["live_bytes"] for row in kept)
+    for key in "rss_bytes", "calls", "frees", "total_bytes", "threads", "calls_per_second", "bytes_per_second", "frees_per_second":
+        assert {row[key] for row in kept} == {None}, key
+    assert (last["rss_bytes"], last["calls"], last["total_bytes"], last["live_bytes"], last["threads"]) == (None, 100, 100000, 100000, 1)
+    shown = run([heapgauge, "report", scratch / "x.hg", "--view", "timeline"], clean_env).stdout
+    assert "0 B " not in shown and " 0/s" not in shown

@@ -4,9 +4,10 @@
 import type { Point } from './types';
 
 export interface Rates {
-	calls: number[];
-	frees: number[];
-	bytes: number[];
+	/** null: the counters were not read. */
+	calls: (number | null)[];
+	frees: (number | null)[];
+	bytes: (number | null)[];
 	/** Standard errors of estimates. */
 	errors: { calls: number[]; frees: number[]; bytes: number[] };
 }
@@ -24,9 +25,10 @@ export function ratesOf(points: readonly Point[]): Rates {
 	let last: Point | undefined;
 	let filled = 0;
 	points.forEach((point, i) => {
-		if (isBetween(point, points[i - 1]) && i + 1 < points.length) return;
+		if (point.calls !== null && isBetween(point, points[i - 1]) && i + 1 < points.length) return;
 		const seconds = (point.at_ns - (last?.at_ns ?? 0)) / 1e9;
-		const rate = (key: 'calls' | 'frees' | 'total_bytes') => (seconds > 0 ? Math.max(0, (point[key] - (last?.[key] ?? 0)) / seconds) : 0);
+		const rate = (key: 'calls' | 'frees' | 'total_bytes') =>
+			point[key] === null ? null : seconds > 0 ? Math.max(0, (point[key] - (last?.[key] ?? 0)) / seconds) : 0;
 		/* The blocks allocated since are independent of those before: the variances subtract. */
 		const error = (key: 'calls' | 'frees' | 'total_bytes') =>
 			seconds > 0 ? Math.sqrt(Math.max(0, errorOf(point, key) ** 2 - errorOf(last, key) ** 2)) / seconds : 0;
@@ -40,7 +42,7 @@ export function ratesOf(points: readonly Point[]): Rates {
 			rates.errors.frees.push(errors.frees);
 			rates.errors.bytes.push(errors.bytes);
 		}
-		last = point;
+		if (point.calls !== null) last = point;
 	});
 	return rates;
 }

@@ -303,16 +303,17 @@ export interface Point {
 	at_ns: number;
 	live_bytes: number;
 	live_blocks: number;
-	rss_bytes: number;
-	calls_per_second: number;
-	bytes_per_second: number;
-	frees_per_second: number;
-	threads: number;
-	mmap_live_bytes: number;
-	recorder_bytes: number;
-	calls: number;
-	total_bytes: number;
-	frees: number;
+	/** null, as all that follow: not read yet of a process that runs then. */
+	rss_bytes: number | null;
+	calls_per_second: number | null;
+	bytes_per_second: number | null;
+	frees_per_second: number | null;
+	threads: number | null;
+	mmap_live_bytes: number | null;
+	recorder_bytes: number | null;
+	calls: number | null;
+	total_bytes: number | null;
+	frees: number | null;
 	snapshot: number | null;
 	peak: boolean;
 }

@@ -118,7 +118,7 @@ export function Strip() {
 	const moments = momentsOf(answer.data!, isLive.value, named);
 	const most = Math.max(...timeline.map((point) => point.live_bytes));
 	/* Beside a much larger RSS the heap would be a flat line, and its shape is what matters here. */
-	const withRss = Math.max(...timeline.map((point) => point.rss_bytes)) < 4 * most;
+	const withRss = timeline.some((point) => point.rss_bytes) && Math.max(...timeline.map((point) => point.rss_bytes ?? 0)) < 4 * most;
 	/* The words are where the label of the peak is not. */
 	const last = timeline[timeline.length - 1]!.at_ns;
 	const early = moments.some((moment) => moment.kind === 'peak' && moment.at < last / 2);

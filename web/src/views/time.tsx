@@ -37,13 +37,14 @@ function ChartTitle({ title, lines, hint }: { title: string; lines: readonly Lin
 
 function Reading({ points, of, rates, at }: { points: readonly Point[]; of: string; rates: Rates; at: number }) {
 	const shown = points[at]!;
-	const facts: [string, number, Unit, number][] = [
+	const rate = (rates: readonly (number | null)[]) => (rates[at] == null ? null : Math.round(rates[at]!));
+	const facts: [string, number | null, Unit, number][] = [
 		['live', shown.live_bytes, 'bytes', errorOf(shown, 'live_bytes')],
 		['blocks', shown.live_blocks, 'count', errorOf(shown, 'live_blocks')],
 		['RSS', shown.rss_bytes, 'bytes', 0],
-		['allocations', Math.round(rates.calls[at]!), 'rate', rates.errors.calls[at] ?? 0],
-		['frees', Math.round(rates.frees[at]!), 'rate', rates.errors.frees[at] ?? 0],
-		['requested', Math.round(rates.bytes[at]!), 'bytes-rate', rates.errors.bytes[at] ?? 0],
+		['allocations', rate(rates.calls), 'rate', rates.errors.calls[at] ?? 0],
+		['frees', rate(rates.frees), 'rate', rates.errors.frees[at] ?? 0],
+		['requested', rate(rates.bytes), 'bytes-rate', rates.errors.bytes[at] ?? 0],
 		['threads', shown.threads, 'count', 0],
 	];
 	return (
@@ -55,8 +56,8 @@ function Reading({ points, of, rates, at }: { points: readonly Point[]; of: stri
 			{facts.map(([name, number, unit, error]) => (
 				<div key={name}>
 					<dt>{name}</dt>
-					<dd title={hintOf(number, unit, error)}>
-						<Amount value={number} unit={unit} error={error} />
+					<dd title={number === null ? 'not known' : hintOf(number, unit, error)}>
+						{number === null ? '–' : <Amount value={number} unit={unit} error={error} />}
 					</dd>
 				</div>
 			))}
@@ -190,7 +191,7 @@ function Charts({ data, history }: { data: TimelineResult; history: OwnersHistor
 	const layered = value('layers') !== '0';
 	const layers = useLayers(history, points, layered);
 	const most = useMemo(() => Math.max(...points.map((point) => point.live_bytes)), [points]);
-	const mostRss = useMemo(() => Math.max(...points.map((point) => Math.max(point.rss_bytes, point.mmap_live_bytes))), [points]);
+	const mostRss = useMemo(() => Math.max(...points.map((point) => Math.max(point.rss_bytes ?? 0, point.mmap_live_bytes ?? 0))), [points]);
 	const withRss = value('rss') ? value('rss') === '1' : mostRss < 4 * most;
 	const named = useNamed();
 	const moments = useMemo(() => momentsOf(data, isLive.value, named), [data, named]);
