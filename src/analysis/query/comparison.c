@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "analysis/query/stack_matching.h"
+#include "analysis/result/build.h"
 #include "base/compiler.h"
 #include "base/confidence.h"
 #include "model/entries.h"
@@ -382,4 +383,40 @@ struct compared comparison_whole(const struct selection *s)
 			variances[j] += s->entries[i].variances[j];
 		}
 	return compare_runs(s, sums, variances, &s->sum);
+}
+
+static bool is_empty(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->process_count; i++)
+		if (profile->processes[i].site_count)
+			return false;
+	return true;
+}
+
+static const char *nothing_of(const struct profile *const *runs, size_t count, const char *side,
+			      struct arena *arena)
+{
+	const struct profile *empty = NULL;
+	size_t empties = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (is_empty(runs[i])) {
+			empty = runs[i];
+			empties++;
+		}
+	if (!empty)
+		return NULL;
+	return count == 1 ? arena_printf(arena, "%s: %s", side, nothing_recorded(empty))
+			  : arena_printf(arena, "%s, in %zu of %zu runs: %s", side, empties, count,
+					 nothing_recorded(empty));
+}
+
+const char *comparison_nothing(const struct comparison *c, struct arena *arena)
+{
+	const char *before = nothing_of(c->before, c->before_count, "BEFORE", arena);
+	const char *after = nothing_of(c->after, c->after_count, "AFTER", arena);
+
+	return before && after ? arena_printf(arena, "%s; %s", before, after)
+	       : before	       ? before
+			       : after;
 }

@@ -35,6 +35,10 @@ int comparison_select(struct selection *selection, struct locations *locations,
 struct compared comparison_of(const struct selection *selection, const struct entry *entry);
 struct compared comparison_whole(const struct selection *selection);
 
+/* Which runs recorded nothing, and why, so that all of the other side seems to be new or gone; in the arena. NULL: none, or out of
+ * memory. */
+const char *comparison_nothing(const struct comparison *comparison, struct arena *arena);
+
 /* The views of a comparison. */
 struct result *comparison_summary(struct locations *locations, const struct query *query,
 				  struct error *error);

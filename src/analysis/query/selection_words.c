@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "analysis/query/comparison.h"
 #include "analysis/result/build.h"
 #include "analysis/result/imported.h"
 #include "analysis/query/selection.h"
@@ -21,10 +22,14 @@ static bool recorded_nothing(const struct selection *s)
 }
 
 /* NULL: the numbers need no explanation. */
-static const char *note_of(const struct selection *s)
+static const char *note_of(const struct selection *s, struct arena *arena)
 {
-	if (recorded_nothing(s))
-		return nothing_recorded(s->profile);
+	const char *nothing = s->against	    ? comparison_nothing(s->against, arena)
+			      : recorded_nothing(s) ? nothing_recorded(s->profile)
+						    : NULL;
+
+	if (nothing)
+		return nothing;
 	if (s->unmatched)
 		return s->unmatched;
 	if (s->window_note)
@@ -68,7 +73,7 @@ static size_t untimed_processes(const struct selection *s)
  * memory. */
 static bool selection_note(const struct selection *s, struct arena *arena, const char **ret)
 {
-	const char *note = note_of(s);
+	const char *note = note_of(s, arena);
 	size_t untimed = untimed_processes(s);
 	bool some = note || s->unknown_sites || s->shared_count || untimed ||
 		    (s->cost == COST_TIME && s->untimed);

@@ -190,7 +190,7 @@ struct result *comparison_summary(struct locations *locations, const struct quer
 				  struct error *error)
 {
 	static const struct result_column columns[] = { SUMMARY_COLUMN_LIST(COLUMN_ROW) };
-	struct result *result = result_begin("summary", query->against->after[0], query, 1);
+	struct result *result = result_begin("summary", query->against->after[0], query, 2);
 	struct summary summary = { .result = result, .locations = locations };
 	struct sentences sentences = { .result = result };
 	struct words headline = { 0 };
@@ -222,8 +222,12 @@ struct result *comparison_summary(struct locations *locations, const struct quer
 					       .values = values,
 					       .row_count = rows,
 					       .machines_only = true };
+	const char *nothing = comparison_nothing(query->against, &result->arena);
+
+	if (nothing)
+		result_head_add(result, "note", value_text(nothing));
 	done = sentences_end(&sentences) && done && add_verdict(&summary) &&
-	       result_notes(result, query->against->after[0], NULL, NULL);
+	       result_notes(result, query->against->after[0], NULL, nothing);
 	if (done)
 		return result;
 	result_free(result);

@@ -252,3 +252,22 @@ def test_what_a_running_process_did_not_free_is_not_known(check, record, scratch
     assert reasons(check(run.path, "--max-leaked", "1GiB")) == {"the process was still running: what was live may be freed"}
     assert check(run.path, "--max-peak", "1GiB")[0] == 0
     assert check(run.path, "--baseline", run.path)[0] == 0
+
+
+def test_diff_says_which_side_recorded_nothing(heapgauge, clean_env, record, scratch):
+    """All of the other side seems to be new or gone."""
+    program = compile_c(scratch, "grows", GROWS)
+    dormant = record([program, "1000"], "--start", "dormant").path
+    exact = record([program, "1000"]).path
+
+    def diff(*argv):
+        done = subprocess.run([heapgauge, "diff", *argv], env=clean_env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS)
+        return done.stdout
+
+    why = "0 ALLOCATIONS RECORDED: the recorder was dormant all the time"
+    for view in "summary", "sites", "tree", "functions":
+        assert f"! BEFORE: {why}" in diff(dormant, exact, "--view", view)
+        assert f"! AFTER: {why}" in diff(exact, dormant, "--view", view)
+        assert "RECORDED" not in diff(exact, exact, "--view", view)
+        assert json.loads(diff(dormant, exact, "--view", view, "--format", "json"))["note"].startswith(f"BEFORE: {why}")
+    assert f"! AFTER, in 1 of 2 runs: {why}" in diff(exact, "--to", dormant, exact)
