@@ -20,25 +20,27 @@
  * that make no sense for it. */
 #define ADDS_UP (VIEW_TAKES_COST | VIEW_TAKES_MOMENT | VIEW_TAKES_KIND | VIEW_TAKES_BY)
 #define OVER_TIME (ADDS_UP & ~(unsigned)VIEW_TAKES_BY)
+#define SITES (ADDS_UP | VIEW_TAKES_THRESHOLD)
+#define TREE (ADDS_UP | VIEW_TAKES_CALLEES | VIEW_TAKES_DEPTH | VIEW_TAKES_THRESHOLD)
 
 const struct analysis analyses[] = {
 	{ "summary", "overview: peak, memory not freed, allocations, and what was not recorded",
 	  analyse_summary, 0, true },
-	{ "peak", "what was live when the heap was largest", NULL, ADDS_UP, true,
+	{ "peak", "what was live when the heap was largest", NULL, SITES, true,
 	  .sites = &sites_peak, .needs_run = true },
 	{ "leaks", "what was not freed at exit, how old it is and, of an image, who holds it", NULL,
-	  ADDS_UP, true, .sites = &sites_leaks },
-	{ "temporary", "blocks freed before the next allocation", NULL, ADDS_UP, true,
+	  SITES, true, .sites = &sites_leaks },
+	{ "temporary", "blocks freed before the next allocation", NULL, SITES, true,
 	  .sites = &sites_temporary, .needs_run = true },
-	{ "lifetimes", "how long blocks live, overall and by site", NULL, ADDS_UP, true,
+	{ "lifetimes", "how long blocks live, overall and by site", NULL, SITES, true,
 	  .sites = &sites_lifetimes, .needs_run = true },
 	{ "sizes", "distribution of requested sizes, and internal fragmentation", analyse_sizes,
-	  ADDS_UP, .needs_run = true },
-	{ "reallocs", "blocks that grow by realloc, and bytes copied", NULL, ADDS_UP, true,
+	  SITES, .needs_run = true },
+	{ "reallocs", "blocks that grow by realloc, and bytes copied", NULL, SITES, true,
 	  .sites = &sites_reallocs, .needs_run = true },
 	{ "threads", "allocations of each thread, and cross-thread frees", analyse_threads,
 	  VIEW_TAKES_COST, .needs_run = true },
-	{ "sites", "every stack that allocated, heaviest first", NULL, ADDS_UP, true,
+	{ "sites", "every stack that allocated, heaviest first", NULL, SITES, true,
 	  .sites = &sites_all },
 	{ "advice", "possible improvements, with evidence and savings", analyse_advice, ADDS_UP,
 	  .needs_run = true },
@@ -62,11 +64,11 @@ const struct analysis analyses[] = {
 	  .by = AXIS_FUNCTION },
 	{ "types", "C++ and Rust types and containers, derived from function names", NULL, ADDS_UP,
 	  true, .by = AXIS_TYPE },
-	{ "tree", "call tree", analyse_tree, ADDS_UP | VIEW_TAKES_SECOND_COST, true },
-	{ "flame", "complete call tree for a flame graph: see --format json", analyse_flame,
-	  ADDS_UP, true },
-	{ "tags", "tags set by the program, as a tree with visits", analyse_tags, ADDS_UP,
-	  .needs_run = true },
+	{ "tree", "call tree", analyse_tree, TREE | VIEW_TAKES_SECOND_COST, true },
+	{ "flame", "complete call tree for a flame graph: see --format json", analyse_flame, TREE,
+	  true },
+	{ "tags", "tags set by the program, as a tree with visits", analyse_tags,
+	  ADDS_UP | VIEW_TAKES_DEPTH, .needs_run = true },
 	{ "pools", "custom allocators: live, maximum, total", analyse_pools, VIEW_TAKES_COST,
 	  .needs_run = true },
 	{ "freed-by", "which code frees what a site allocates: record --free-sites",
@@ -123,32 +125,45 @@ struct result *analysis_answer(const struct analysis *view, const struct profile
 	return view->run(profile, locations, query, error);
 }
 
+int analysis_check_taken(const struct analysis *view, enum analysis_takes part, const char *option,
+			 bool compares, struct error *error)
+{
+	bool shapes_tree = part == VIEW_TAKES_CALLEES || part == VIEW_TAKES_DEPTH ||
+			   part == VIEW_TAKES_THRESHOLD;
+
+	/* The rows of a comparison of sites are the largest changes. */
+	if (view->takes & part && !(compares && part == VIEW_TAKES_THRESHOLD && view->sites))
+		return 0;
+	return error_set(error, "the view %s takes no --%s: omit it, or use the view %s",
+			 view->name, option,
+			 part == VIEW_TAKES_BY	       ? "functions"
+			 : part == VIEW_TAKES_FREED_IN ? "freed-by"
+			 : shapes_tree		       ? "tree"
+						       : "sites");
+}
+
 int analysis_check(const struct analysis *analysis, const struct query *query, struct error *error)
 {
 	const struct {
-		unsigned part;
+		enum analysis_takes part;
 		bool given;
 		const char *option;
 	} parts[] = {
-		{ VIEW_TAKES_COST, query->has_cost, "--cost" },
-		{ VIEW_TAKES_MOMENT | VIEW_TAKES_AT, query->at.kind != MOMENT_DEFAULT, "--at" },
-		{ VIEW_TAKES_MOMENT, query->minus.kind != MOMENT_DEFAULT, "--minus" },
-		{ VIEW_TAKES_BY, query->has_axis, "--by" },
+		{ VIEW_TAKES_COST, query->has_cost, "cost" },
+		{ VIEW_TAKES_MOMENT | VIEW_TAKES_AT, query->at.kind != MOMENT_DEFAULT, "at" },
+		{ VIEW_TAKES_MOMENT, query->minus.kind != MOMENT_DEFAULT, "minus" },
+		{ VIEW_TAKES_BY, query->has_axis, "by" },
 		{ VIEW_TAKES_FREED_IN, filters_look_at(&query->filters, RULE_FREED_IN),
-		  "--freed-in" },
-		{ VIEW_TAKES_KIND, query->kinds != KINDS_DEFAULT, "--kind" },
+		  "freed-in" },
+		{ VIEW_TAKES_KIND, query->kinds != KINDS_DEFAULT, "kind" },
 	};
 
 	if (query->second_word && !(analysis->takes & VIEW_TAKES_SECOND_COST))
 		return error_set(error, "the view %s takes one --cost: two are for the view tree",
 				 analysis->name);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		if (parts[i].given && !(analysis->takes & parts[i].part))
-			return error_set(error,
-					 "the view %s takes no %s: omit it, or use the view %s",
-					 analysis->name, parts[i].option,
-					 parts[i].part == VIEW_TAKES_BY		? "functions"
-					 : parts[i].part == VIEW_TAKES_FREED_IN ? "freed-by"
-										: "sites");
+		if (parts[i].given && analysis_check_taken(analysis, parts[i].part, parts[i].option,
+							   false, error) < 0)
+			return -1;
 	return 0;
 }

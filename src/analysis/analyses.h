@@ -27,6 +27,9 @@ enum analysis_takes {
 	VIEW_TAKES_SECOND_COST = 32,
 	VIEW_TAKES_FREED_IN = 64,
 	VIEW_TAKES_AT = 16, /* a single moment, but not the difference of two */
+	VIEW_TAKES_CALLEES = 128,
+	VIEW_TAKES_DEPTH = 256,
+	VIEW_TAKES_THRESHOLD = 512,
 };
 
 struct site_view;
@@ -49,6 +52,9 @@ const struct analysis *analysis_find(const char *name);
 struct result *analysis_answer(const struct analysis *view, const struct profile *profile,
 			       struct locations *locations, const struct query *query,
 			       struct error *error);
+/* Returns -1 with the error set if the view, or its comparison, takes no such part. */
+int analysis_check_taken(const struct analysis *view, enum analysis_takes part, const char *option,
+			 bool compares, struct error *error);
 /* Returns -1 with the error set if the view would ignore a part of the query. The views check filters themselves. */
 int analysis_check(const struct analysis *analysis, const struct query *query, struct error *error);
 

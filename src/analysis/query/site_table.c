@@ -196,24 +196,24 @@ static bool sort_entries(struct table_maker *m)
 	return true;
 }
 
-/* Applies the limit and the threshold: rows below it are at the end. */
+/* Applies the limit and the threshold: rows below it go to the end. */
 static void choose_rows(struct table_maker *m)
 {
 	const struct selection *s = &m->selection;
 	double least = m->query->has_threshold ? m->query->threshold_percent / 100 : 0;
+	/* Costs are sorted up to the limit. */
+	size_t sorted = m->by_weight ? s->count : MIN(s->count, m->query->limit), kept = 0;
 
-	m->rows = MIN(s->count, m->query->limit);
-	if (m->by_weight || least <= 0)
-		return;
-	for (size_t i = 0; i < m->rows; i++) {
-		const struct entry *e = &s->entries[i];
+	for (size_t i = 0; i < sorted && least > 0; i++) {
+		const struct entry e = s->entries[i];
 
-		if ((double)selection_magnitude(s, &e->m) <
-		    least * (double)m->source.whole[e->site->kind]) {
-			m->rows = i;
-			return;
-		}
+		if ((double)selection_magnitude(s, &e.m) <
+		    least * (double)m->source.whole[e.site->kind])
+			continue;
+		s->entries[i] = s->entries[kept];
+		s->entries[kept++] = e;
 	}
+	m->rows = MIN(least > 0 ? kept : s->count, m->query->limit);
 }
 
 /* The number of shown rows whose process has exited. */
@@ -332,7 +332,7 @@ static bool describe_left_out(struct table_maker *m)
 
 	if (m->rows == s->count)
 		return true;
-	if (m->by_weight)
+	if (m->by_weight && limited)
 		return result_left_out(result, s->count - m->rows, " more site", " more sites");
 	for (size_t i = m->rows; i < s->count; i++) {
 		const struct entry *e = &s->entries[i];

@@ -43,6 +43,7 @@ struct diff_command {
 	profile_vector before, after;
 	bool to_given, view_given;
 	uint64_t per;
+	uint64_t typed; /* bits of enum query_option: given on the command line, not in settings */
 	struct show show;
 	struct query_options asked;
 };
@@ -73,6 +74,8 @@ static int take_option(void *state, int option, const char *value, struct error 
 {
 	struct diff_command *c = state;
 
+	if (option >= 0 && option < QUERY_COUNT && !options_origin())
+		c->typed |= UINT64_C(1) << option;
 	if (option >= 0 && option < QUERY_COUNT)
 		return query_options_take(&c->asked, (enum query_option)option, value, error);
 	switch (option) {
@@ -119,7 +122,11 @@ static int check(void *state, struct error *error)
 	if (!c->show.view->compares)
 		return error_set(error, "the view %s does not compare recordings",
 				 c->show.view->name);
-	return 0;
+	if (filters_look_at(&c->asked.query.filters, RULE_FREED_IN))
+		return error_set(error,
+				 "recordings are not compared by who frees: omit --freed-in, "
+				 "or use 'heapgauge report --view freed-by' of each");
+	return query_options_check_typed(c->show.view, c->typed, true, error);
 }
 
 static int open_all(struct diff_command *c, const path_vector *paths, profile_vector *profiles,

@@ -86,6 +86,9 @@ static int check_question(const struct export_command *c, struct error *error)
 		if (c->typed >> rows[i].option & 1 && !(c->exporter->takes & rows[i].needs))
 			return error_set(error, "--%s has no effect on the format %s",
 					 option_rows[rows[i].option].name, c->exporter->name);
+	if (filters_look_at(&c->asked.query.filters, RULE_FREED_IN))
+		return error_set(error, "exports do not have who frees: omit --freed-in, "
+					"or use 'heapgauge report --view freed-by'");
 	if (c->asked.query.second_word)
 		return error_set(error, "--cost takes one number here, not two");
 	return 0;

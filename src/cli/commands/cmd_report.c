@@ -199,7 +199,8 @@ static int show_report(void *state, const struct common_options *common, struct 
 	report->asked.query.again = again;
 	show_asked(&report->show, &report->asked);
 	report->show.names.root = root;
-	if (analysis_check(report->show.view, report->show.query, error) < 0) {
+	if (query_options_check_typed(report->show.view, report->typed, false, error) < 0 ||
+	    analysis_check(report->show.view, report->show.query, error) < 0) {
 		profile_free(profile);
 		return -1;
 	}

@@ -263,6 +263,26 @@ int query_options_take(struct query_options *asked, enum query_option option, co
 	return -1;
 }
 
+int query_options_check_typed(const struct analysis *view, uint64_t typed, bool compares,
+			      struct error *error)
+{
+	static const struct {
+		enum query_option option;
+		enum analysis_takes part;
+		const char *name;
+	} rows[] = {
+		{ QUERY_CALLEES, VIEW_TAKES_CALLEES, "callees" },
+		{ QUERY_DEPTH, VIEW_TAKES_DEPTH, "depth" },
+		{ QUERY_THRESHOLD, VIEW_TAKES_THRESHOLD, "threshold" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (typed >> rows[i].option & 1 &&
+		    analysis_check_taken(view, rows[i].part, rows[i].name, compares, error) < 0)
+			return -1;
+	return 0;
+}
+
 const struct analysis *query_options_default_view(const struct query_options *asked, bool compares)
 {
 	const struct query *q = &asked->query;

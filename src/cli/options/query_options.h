@@ -125,6 +125,10 @@ const struct analysis *query_options_default_view(const struct query_options *as
 /* Returns -1 with the error set. The query's texts point into the values. */
 int query_options_take(struct query_options *asked, enum query_option option, const char *value,
 		       struct error *error);
+/* Returns -1 with the error set if the view, or its comparison, ignores an option that shapes trees and is among the `typed`: a bit per
+ * query_option. Settings are for all views. */
+int query_options_check_typed(const struct analysis *view, uint64_t typed, bool compares,
+			      struct error *error);
 void query_options_release(struct query_options *asked);
 
 /* --source-map, for commands that read sources; value NULL: no move. Creates asked->sources. */

@@ -80,12 +80,16 @@ FILTERS = {
     "cost": ["--cost", "temporary"],
     "at": ["--at", "snap:middle"],
     "by": ["--by", "thread"],
+    "freed-in": ["--freed-in", "alpha"],
+    "callees": ["--callees"],
+    "depth": ["--depth", "1"],
+    "threshold": ["--threshold", "99.99"],
 }
 
 
 # The same answer may be the right one: it is what they are about in any case, or all that they are about is in one place.
-# A process that was looked at once has one sheet, whatever moment is asked for.
-SAME = {("leaks", "cost"), ("temporary", "cost"), ("memory", "at")} | {(view, name) for view in ("reallocs", "advice") for name in FILTERS}
+# A process that was looked at once has one sheet, whatever moment is asked for. Tags of all depths are in JSON.
+SAME = {("leaks", "cost"), ("temporary", "cost"), ("memory", "at"), ("tags", "depth")} | {(view, name) for view in ("reallocs", "advice") for name in FILTERS}
 ADDING_UP = ["sites", "tree", "functions", "flame", "types", "tags"]
 COSTS = {"total": "total_bytes", "calls": "calls", "peak": "live_bytes", "leaked": "live_bytes", "temporary": "temporary_calls"}
 
@@ -149,3 +153,24 @@ def test_totals_are_those_of_the_sites(cost, report):
             answer, said = report(view, *options)
             assert answer is not None, said
             assert answer["shown"] == recount, (view, options)
+
+
+@pytest.mark.parametrize(
+    "argv, said",
+    [
+        (["diff", "FILE", "FILE", "--view", "sites", "--freed-in", "alpha"], "omit --freed-in, or use 'heapgauge report --view freed-by'"),
+        (["export", "FILE", "--format", "csv", "-o", "-", "--freed-in", "alpha"], "omit --freed-in, or use 'heapgauge report --view freed-by'"),
+        (["diff", "FILE", "FILE", "--view", "sites", "--threshold", "5"], "the view sites takes no --threshold: omit it, or use the view tree"),
+        (["diff", "FILE", "FILE", "--callees"], "the view summary takes no --callees: omit it, or use the view tree"),
+    ],
+)
+def test_other_commands_ignore_none(argv, said, heapgauge, rich):
+    done = subprocess.run([heapgauge, *(rich if word == "FILE" else word for word in argv)], capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and done.stdout == "" and said in done.stderr
+
+
+def test_settings_for_trees_do_not_refuse_other_views(heapgauge, rich, tmp_path):
+    """They are of all reports; an option that is typed is of this one."""
+    (tmp_path / ".heapgauge.ini").write_text("[report]\ndepth = 1\ncallees = yes\nthreshold = 5\n")
+    for view in "tree", "summary", "functions":
+        subprocess.run([heapgauge, "report", rich, "--view", view], cwd=tmp_path, check=True, capture_output=True)
