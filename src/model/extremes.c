@@ -16,6 +16,25 @@
 #define RATE_NS UINT64_C(10000000)
 #define SECOND_NS 1e9
 
+static void take_bar(struct profile_bar bar, struct process_extremes *ret)
+{
+	bool is_class = bar.low != bar.high;
+
+	if (bar.count == 0)
+		return;
+	if (!ret->has_sizes || bar.low < ret->smallest_bytes)
+		ret->smallest_is_bound = is_class;
+	else if (bar.low == ret->smallest_bytes)
+		ret->smallest_is_bound &= is_class;
+	if (!ret->has_sizes || bar.high > ret->largest_bytes)
+		ret->largest_is_bound = is_class;
+	else if (bar.high == ret->largest_bytes)
+		ret->largest_is_bound &= is_class;
+	ret->smallest_bytes = ret->has_sizes ? MIN(ret->smallest_bytes, bar.low) : bar.low;
+	ret->largest_bytes = MAX(ret->largest_bytes, bar.high);
+	ret->has_sizes = true;
+}
+
 static void take_sizes(const struct profile_process *p, struct process_extremes *ret)
 {
 	for (size_t i = 0; i < p->site_count; i++) {
@@ -23,17 +42,8 @@ static void take_sizes(const struct profile_process *p, struct process_extremes 
 		size_t counters = p->counters_of[site->id.v + 1] - p->counters_of[site->id.v];
 
 		for (size_t j = 0; site->kind == PROFILE_HEAP && j < counters; j++) {
-			for (size_t k = 0; k < profile_counters_size_count(p, site->id, j); k++) {
-				struct profile_bar bar = profile_counters_size(p, site->id, j, k);
-
-				if (bar.count == 0)
-					continue;
-				ret->smallest_bytes = ret->has_sizes
-							      ? MIN(ret->smallest_bytes, bar.low)
-							      : bar.low;
-				ret->largest_bytes = MAX(ret->largest_bytes, bar.high);
-				ret->has_sizes = true;
-			}
+			for (size_t k = 0; k < profile_counters_size_count(p, site->id, j); k++)
+				take_bar(profile_counters_size(p, site->id, j, k), ret);
 		}
 	}
 }

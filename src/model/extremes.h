@@ -7,8 +7,9 @@
 
 struct process_extremes {
 	bool has_sizes; /* of heap blocks; if sampled, of those in the sample */
-	/* A site with more than eight sizes has classes: then these are the bounds of a class. */
+	/* A site with more than eight sizes has classes: then these are the bounds of a class; UINT64_MAX: it has none. */
 	uint64_t smallest_bytes, largest_bytes;
+	bool smallest_is_bound, largest_is_bound;
 	bool has_rate; /* the series covers more than one moment */
 	uint64_t calls_per_second;
 	uint64_t live_blocks; /* at the moments of the series, at the peak and at the end */

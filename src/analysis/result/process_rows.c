@@ -177,7 +177,9 @@ static void fill_extremes(const struct profile_process *p, struct result_value *
 
 	row[PROCESS_SMALLEST_BYTES] = e.has_sizes ? value_bytes(e.smallest_bytes) : value_unknown();
 	row[PROCESS_MEAN_BYTES] = value_mean_bytes(p);
-	row[PROCESS_LARGEST_BYTES] = e.has_sizes ? value_bytes(e.largest_bytes) : value_unknown();
+	row[PROCESS_LARGEST_BYTES] = e.has_sizes && e.largest_bytes != UINT64_MAX
+					     ? value_bytes(e.largest_bytes)
+					     : value_unknown();
 	row[PROCESS_MAX_RATE] = e.has_rate ? value_count(e.calls_per_second) : value_unknown();
 	row[PROCESS_MAX_LIVE_BLOCKS] = value_count(e.live_blocks);
 }

@@ -157,7 +157,8 @@ static void describe_allocations(struct writer_state *s)
 	sentences_add(&s->sentences, "allocated", &w, NULL);
 }
 
-/* "8 B to 1.0 MiB, 96 B on average; at most 1,204 blocks live and 31,000 allocations/s" */
+/* "8 B to 1.0 MiB, 96 B on average; at most 1,204 blocks live and 31,000 allocations/s". The bounds of size classes are marked, and those
+ * of samples, which may lack the sizes of most blocks. */
 static void describe_extremes(struct writer_state *s)
 {
 	const struct profile_process *p = s->process;
@@ -166,8 +167,14 @@ static void describe_extremes(struct writer_state *s)
 
 	if (!e.has_sizes)
 		return;
-	text_format(&w, "{} to {}, {} on average; at most ", value_bytes(e.smallest_bytes),
-		    value_bytes(e.largest_bytes), value_mean_bytes(p));
+	text_format(&w, e.smallest_is_bound ? "at least {}" : "{}", value_bytes(e.smallest_bytes));
+	if (e.largest_bytes != UINT64_MAX)
+		text_format(&w, e.largest_is_bound ? " to at most {}" : " to {}",
+			    value_bytes(e.largest_bytes));
+	text_format(&w,
+		    p->interval ? " in the samples, {} on average in all; at most "
+				: ", {} on average; at most ",
+		    value_mean_bytes(p));
 	words_count(&w, e.live_blocks, " block live", " blocks live");
 	if (e.has_rate && e.calls_per_second > 0)
 		text_format(&w, " and {} allocations/s", value_count(e.calls_per_second));

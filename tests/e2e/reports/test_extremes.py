@@ -35,7 +35,7 @@ def test_a_program_that_knows_its_sizes(record, report_json, scratch, heapgauge,
     assert 503 / 60 < process["max_calls_per_second"] <= 503 / 0.001
     text = subprocess.run([heapgauge, "report", run.path], env=clean_env, capture_output=True, text=True, check=True).stdout
     (line,) = [line for line in text.splitlines() if line.startswith("  sizes ")]
-    assert "to 976.6 KiB, 6.1 KiB on average; at most 500 blocks live and " in line
+    assert f"at least {process['smallest_bytes']} B to 976.6 KiB, 6.1 KiB on average; at most 500 blocks live and " in line
 
 
 def test_a_program_without_blocks_has_no_sizes(record, report_json, target, heapgauge, clean_env):
@@ -45,3 +45,30 @@ def test_a_program_without_blocks_has_no_sizes(record, report_json, target, heap
     assert process["smallest_bytes"] is process["mean_bytes"] is process["largest_bytes"] is None
     text = subprocess.run([heapgauge, "report", run.path], env=clean_env, capture_output=True, text=True, check=True).stdout
     assert "  sizes " not in text
+
+
+# Ten sizes of one site are a class; its bounds are no block's size.
+CLASSES = r"""
+#include <stdlib.h>
+static void *volatile block;
+int main(void)
+{
+	for (int i = 0; i < 10; i++) block = malloc(5000 + i);
+	block = malloc(5500);
+	return 0;
+}
+"""
+
+
+def sizes_of(heapgauge, env, path):
+    text = subprocess.run([heapgauge, "report", path, "-b"], env=env, capture_output=True, text=True, check=True).stdout
+    (line,) = [line for line in text.splitlines() if line.startswith("  sizes ")]
+    return line.split(";")[0].split(None, 1)[1]
+
+
+def test_bounds_of_classes_and_samples_are_marked(record, scratch, heapgauge, clean_env):
+    program = compile_c(scratch, "classes", CLASSES)
+    exact = record([program])
+    assert sizes_of(heapgauge, clean_env, exact.path) == "at least 4,096 B to at most 6,143 B, 5,049 B on average"
+    sampled = record([program], "--mode", "sample", "--interval", "1KiB")
+    assert sizes_of(heapgauge, clean_env, sampled.path).endswith(" B in the samples, 5,049 B on average in all")
