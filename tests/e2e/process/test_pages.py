@@ -446,7 +446,8 @@ def test_redis_adds_up_to_its_rss(heapgauge, clean_env, scratch, pages_of):
     socket = scratch / "redis.sock"
     argv = [heapgauge, "record", "-q", "-o", scratch / "redis.hg", "--", "redis-server", "--port", "0", "--unixsocket", socket, "--save", ""]
     with subprocess.Popen(argv, env=clean_env, cwd=scratch, stdout=subprocess.DEVNULL) as run:
-        wait_for(socket.exists, "redis-server to listen")
+        wait_for(lambda: socket.exists() or run.poll() is not None, "redis-server to listen")
+        assert run.poll() is None, "redis-server is not installed, or ended"
 
         def ask(*words):
             subprocess.run(["redis-cli", "-s", socket, *words], check=True, capture_output=True, timeout=WAIT_SECONDS)
