@@ -11,6 +11,7 @@ import pytest
 from compiled import WAIT_SECONDS, compile_c
 
 PROGRAM = r"""
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>

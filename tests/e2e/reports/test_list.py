@@ -98,7 +98,10 @@ def test_it_lists_what_is_there_now(keeper, rows):
 
 
 def holds_profile(pid):
-    return any("heapgauge-profile" in os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+    try:
+        return any("heapgauge-profile" in os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+    except FileNotFoundError:  # closed meanwhile
+        return False
 
 
 def test_neither_the_collector_nor_a_child_without_a_profile_is_listed(heapgauge, scratch, clean_env, rows):
