@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "model/history.h"
+#include "model/missed.h"
 #include "model/unrecorded.h"
 
 #define MIB (1ull << 20)
@@ -17,18 +18,6 @@ enum { ENOUGH_PERCENT = 90 };
 #define FEW_BYTES (4 * MIB)
 /* Without any memory sheet: a process this small cannot hide much unrecorded memory. */
 #define SMALL_RSS_BYTES (32 * MIB)
-
-struct coverage coverage_of(const struct profile_memory *m)
-{
-	uint64_t anonymous = saturating_sub(m->private_bytes, m->static_bytes);
-
-	return (struct coverage){
-		.known = m->known && m->has_parts,
-		.at_ns = m->at_ns,
-		.anonymous_bytes = anonymous,
-		.explained_bytes = saturating_sub(anonymous, m->unrecorded_bytes),
-	};
-}
 
 static uint64_t missing(const struct coverage *c)
 {
@@ -39,6 +28,21 @@ bool coverage_is_low(const struct coverage *c)
 {
 	return c->known && missing(c) >= FEW_BYTES &&
 	       c->explained_bytes < c->anonymous_bytes / 100 * ENOUGH_PERCENT;
+}
+
+struct coverage coverage_of(const struct profile_process *p, const struct profile_memory *m)
+{
+	uint64_t anonymous = saturating_sub(m->private_bytes, m->static_bytes);
+	struct coverage c = {
+		.known = m->known && m->has_parts,
+		.at_ns = m->at_ns,
+		.anonymous_bytes = anonymous,
+		.explained_bytes = saturating_sub(anonymous, m->unrecorded_bytes),
+	};
+
+	if (linked_in_is_malloc(p) && !coverage_is_low(&c))
+		c.known = false;
+	return c;
 }
 
 /* Whether a note reports memory that was not recorded. */
@@ -52,7 +56,7 @@ static bool is_gap_reported(const struct profile *profile)
 
 struct coverage coverage_of_process(const struct profile *profile, const struct profile_process *p)
 {
-	struct coverage last = coverage_of(&p->memory);
+	struct coverage last = coverage_of(p, &p->memory);
 	struct unrecorded_gap gap = unrecorded_gap_of(profile, p);
 
 	if (last.known && is_gap_reported(profile) && unrecorded_gap_is_large(gap))
@@ -63,7 +67,7 @@ struct coverage coverage_of_process(const struct profile *profile, const struct 
 	/* A single sheet may be wrong, because blocks and pages are not read at the same moment. */
 	for (size_t i = profile_memory_count(p); i > 0 && coverage_is_low(&last); i--) {
 		struct profile_memory memory = profile_memory_at(p, i - 1);
-		struct coverage c = coverage_of(&memory);
+		struct coverage c = coverage_of(p, &memory);
 
 		if (c.known && !coverage_is_low(&c))
 			last = c;
@@ -86,7 +90,10 @@ void coverage_describe(struct sentences *s, const struct profile_process *p,
 	struct words w = { 0 };
 
 	if (!c->known) {
-		words_text(&w, p->memory.known
+		words_text(&w, p->memory.has_parts && linked_in_is_malloc(p)
+				       ? "unknown: the blocks of the program's own allocator were "
+					 "not recorded"
+			       : p->memory.known
 				       ? "unknown: the recording does not say whose its memory was"
 			       : p->end == PROFILE_RUNNING
 				       ? "unknown: the memory of the process was not read"

@@ -15,8 +15,10 @@ struct coverage {
 	uint64_t explained_bytes; /* part of anonymous_bytes */
 };
 
-/* The coverage of one memory sheet. */
-struct coverage coverage_of(const struct profile_memory *memory);
+/* The coverage of one memory sheet. If the blocks of the program's own allocator were not recorded, it is known only if it is low: else they
+ * are in static data, or in mappings that were recorded. */
+struct coverage coverage_of(const struct profile_process *process,
+			    const struct profile_memory *memory);
 /* From the sheets that leave most unexplained if that is much, else from the last one. Mappings by an allocator or a runtime inside some
  * file are recorded but count as unexplained: their blocks were not recorded. */
 struct coverage coverage_of_process(const struct profile *profile,

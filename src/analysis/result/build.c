@@ -73,6 +73,18 @@ static struct result_value fields_value(const struct result_field *fields, size_
 	return (struct result_value){ .unit = UNIT_FIELDS, .fields = { fields, count } };
 }
 
+/* Whether calls were made that the recorder knows it missed. */
+static bool has_lost_calls(const struct profile_process *p)
+{
+	static const char *const lost[] = { "early_calls", "unregistered_calls", "lost_samples" };
+
+	for (size_t i = 0; i < p->health.count; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(lost); j++)
+			if (strcmp(p->health.at[i].name, lost[j]) == 0)
+				return true;
+	return false;
+}
+
 const char *nothing_recorded(const struct profile *profile)
 {
 	bool sampled = profile->process_count > 0, dormant = sampled;
@@ -80,6 +92,9 @@ const char *nothing_recorded(const struct profile *profile)
 	if (profile_is_imported(profile))
 		return "0 BLOCKS: there is no stack in this heap profile of another tool";
 	for (size_t i = 0; i < profile->process_count; i++) {
+		if (has_lost_calls(&profile->processes[i]))
+			return "0 ALLOCATIONS RECORDED: the calls that the program made could not "
+			       "be recorded; the view health says why";
 		sampled &= strcmp(profile->processes[i].mode, "sampled") == 0;
 		dormant &= strcmp(profile->processes[i].mode, "dormant") == 0;
 	}

@@ -344,7 +344,7 @@ static bool describe_all(struct result *result, const struct profile *profile,
 	describe_sheet(&s, &sheet);
 	describe_group(&s, &sheet.m);
 	describe_system(&s, &sheet.m);
-	struct coverage coverage = coverage_of(&sheet.m);
+	struct coverage coverage = coverage_of(p, &sheet.m);
 
 	coverage_describe(&s, p, &coverage);
 	describe_way_to_pages(&s, p, &sheet.m);

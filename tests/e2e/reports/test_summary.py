@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from compiled import WAIT_SECONDS
+from compiled import WAIT_SECONDS, compile_c
 
 OPERATIONS = "20000" if os.environ.get("HEAPGAUGE_LONG") == "1" else "3000"
 PROGRAMS = [
@@ -51,3 +51,51 @@ def test_the_options_in_effect_are_in_the_recording(record, report_json, heapgau
         assert report_json(scratch / "m.hg")["run"]["options"] == kept
     (scratch / ".heapgauge.ini").unlink()
     assert report_json(record(["/bin/true"]).path)["run"]["options"] == ""
+
+
+def text_of(heapgauge, env, path, *options):
+    return subprocess.run([heapgauge, "report", path, *options], env=env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS).stdout
+
+
+CALLS = """
+#include <stdlib.h>
+int main(void) { for (int i = 0; i < 1000; i++) { void *p = malloc(100); __asm__ volatile("" : "+r"(p)); } }
+"""
+
+
+def test_lost_calls_are_not_called_none(record, report_json, heapgauge, scratch, clean_env):
+    """So little memory is not even enough for the first thread."""
+    run = record([compile_c(scratch, "calls", CALLS)], "--budget", "200KiB")
+    (process,) = report_json(run.path)["processes"]
+    assert process["calls"] == 0 and process["health"]["unregistered_calls"] >= 1000
+    text = text_of(heapgauge, clean_env, run.path)
+    assert "! 0 ALLOCATIONS RECORDED: the calls that the program made could not be recorded; the view health says why\n" in text
+    assert "no call reached the recorder" not in text
+
+
+# Its blocks are in static data, or in mappings of its own, which are recorded.
+OWN = """
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#ifdef MAPS
+void *malloc(size_t size) { return mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+#else
+static char memory[64 << 20];
+static size_t used;
+void *malloc(size_t size) { used += size; return memory + used - size; }
+#endif
+void free(void *block) { (void)block; }
+int main(void) { for (int i = 0; i < 40; i++) memset(malloc(1 << 20), 1, 1 << 20); usleep(600000); return 0; }
+"""
+
+
+@pytest.mark.parametrize("way", ["STATIC", "MAPS"])
+def test_coverage_without_the_blocks_of_an_own_allocator(way, record, heapgauge, scratch, clean_env):
+    """It is not explained by what was recorded that 40 MiB are in no recorded block."""
+    run = record([compile_c(scratch, "own", OWN, f"-D{way}", "-fno-builtin")])
+    for view in "summary", "memory":
+        text = text_of(heapgauge, clean_env, run.path, "--view", view)
+        assert "100.0 % of its heap and anonymous memory is in no recorded block" in text
+        (line,) = [line for line in text.splitlines() if line.startswith("  coverage ")]
+        assert line.split(None, 1)[1] == "unknown: the blocks of the program's own allocator were not recorded"
