@@ -105,6 +105,11 @@ static int pages_check(const struct profile *profile, const char *view, struct e
 			"the view %s needs an exact recording, and this one is %s: without every "
 			"block with its stack it is not known who shares a page",
 			view, mode);
+	if (strstr(profile->options, "--pages-on"))
+		return error_set(
+			error,
+			"this recording has no pages, although --pages-on was given: its condition did "
+			"not hold, or they could not be read, which record said");
 	return error_set(
 		error,
 		"this recording has no pages: record with --pages-on end, or use --pid on a process that is being recorded");

@@ -303,8 +303,8 @@ static bool any_runs(const struct profile *profile)
 }
 
 /* The sheet tells how much the allocator keeps; why is in the views of pages. */
-static void describe_way_to_pages(struct sentences *s, const struct profile_process *p,
-				  const struct profile_memory *m)
+static void describe_way_to_pages(struct sentences *s, const struct profile *profile,
+				  const struct profile_process *p, const struct profile_memory *m)
 {
 	struct words w = { 0 };
 
@@ -313,6 +313,9 @@ static void describe_way_to_pages(struct sentences *s, const struct profile_proc
 		return;
 	words_text(&w, profile_has_pages(p)
 			       ? "which blocks keep what the allocator holds -> --view pins"
+		       : strstr(profile->options, "--pages-on")
+			       ? "which blocks keep what the allocator holds -> --view pins, with "
+				 "--pid while it runs; --pages-on read no pages in this run"
 			       : "which blocks keep what the allocator holds -> --view pins, with "
 				 "--pid while it runs, or of a recording with --pages-on end");
 	sentences_add(s, "next", &w, NULL);
@@ -347,7 +350,7 @@ static bool describe_all(struct result *result, const struct profile *profile,
 	struct coverage coverage = coverage_of(p, &sheet.m);
 
 	coverage_describe(&s, p, &coverage);
-	describe_way_to_pages(&s, p, &sheet.m);
+	describe_way_to_pages(&s, profile, p, &sheet.m);
 	return sentences_end(&s);
 }
 

@@ -504,3 +504,10 @@ def test_postgres_adds_up_to_its_rss(heapgauge, clean_env, scratch, pages_of):
                     os.kill(pid, signal.SIGTERM)
                 client.terminate()
                 run.terminate()
+
+
+def test_a_condition_that_never_held_is_not_advised_again(record, heapgauge, clean_env, target):
+    run = record([target("does_nothing")], "--pages-on", "live>500MiB")
+    done = subprocess.run([heapgauge, "report", run.path, "--view", "pages"], env=clean_env, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "although --pages-on was given: its condition did not hold" in done.stderr
+    assert "record with --pages-on" not in done.stderr
