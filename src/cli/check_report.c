@@ -23,6 +23,21 @@ enum {
 	KEPT_MAX = 20
 }; /* Further passing rows are only counted: a test suite has hundreds of processes. */
 
+/* The number, exact if it would look like the limit that it is not. */
+static struct units number_text(const struct check_row *row, int64_t number)
+{
+	enum result_unit unit = check_measures[row->measure].unit;
+	struct units value = check_text(row->measure, row->value), exact;
+
+	if (row->value == row->limit || unit == UNIT_COUNT ||
+	    strcmp(value.text, check_text(row->measure, row->limit).text) != 0)
+		return check_text(row->measure, number);
+	snprintf(exact.text, sizeof exact.text, "%.30s B%s",
+		 units_count(number < 0 ? 0 : (uint64_t)number).text,
+		 unit == UNIT_BYTES ? "" : "/s");
+	return exact;
+}
+
 static void print_row(FILE *out, const struct check_row *row)
 {
 	const char *name = check_measures[row->measure].words;
@@ -40,13 +55,16 @@ static void print_row(FILE *out, const struct check_row *row)
 		print_printable(out, row->why);
 		return;
 	}
-	fprintf(out, "  %s %s", name, check_text(row->measure, row->value).text);
-	if (row->estimate)
+	fprintf(out, "  %s %s", name, number_text(row, row->value).text);
+	if (row->estimate && row->high == INT64_MAX)
+		fprintf(out, " (at least %s at 95 %% confidence)",
+			check_text(row->measure, row->low).text);
+	else if (row->estimate)
 		fprintf(out, " (%s to %s at 95 %% confidence)",
 			check_text(row->measure, row->low).text,
 			check_text(row->measure, row->high).text);
 	fprintf(out, " %s %s",
-		row->value > row->limit ? ">" : "<=", check_text(row->measure, row->limit).text);
+		row->value > row->limit ? ">" : "<=", number_text(row, row->limit).text);
 	if (row->has_baseline)
 		fprintf(out, " (baseline %s)", check_text(row->measure, row->baseline).text);
 	if (row->verdict == CHECK_UNKNOWN) {
@@ -202,7 +220,11 @@ int check_print_json(FILE *out, const struct check *check)
 		if (row->estimate) {
 			json_field_double(&j, "value_error", round(row->error));
 			json_field_i64(&j, "low", row->low);
-			json_field_i64(&j, "high", row->high);
+			json_key(&j, "high");
+			if (row->high == INT64_MAX)
+				json_null(&j);
+			else
+				json_i64(&j, row->high);
 		}
 		if (row->has_baseline)
 			json_field_i64(&j, "baseline", row->baseline);

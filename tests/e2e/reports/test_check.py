@@ -271,3 +271,23 @@ def test_diff_says_which_side_recorded_nothing(heapgauge, clean_env, record, scr
         assert "RECORDED" not in diff(exact, exact, "--view", view)
         assert json.loads(diff(dormant, exact, "--view", view, "--format", "json"))["note"].startswith(f"BEFORE: {why}")
     assert f"! AFTER, in 1 of 2 runs: {why}" in diff(exact, "--to", dormant, exact)
+
+
+def said_of(heapgauge, env, path, *options):
+    argv = [heapgauge, "check", path, *options]
+    return subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS).stdout
+
+
+def test_numbers_that_look_alike_have_all_their_digits(heapgauge, clean_env, record, scratch):
+    path = record([compile_c(scratch, "grows", GROWS), "95001"]).path
+    assert "peak 100,001 B > 100,000 B" in said_of(heapgauge, clean_env, path, "--max-peak", "100000")
+    assert "peak 100,001 B <= 100,002 B" in said_of(heapgauge, clean_env, path, "--max-peak", "100002")
+    assert "peak 97.7 KiB > 48.8 KiB" in said_of(heapgauge, clean_env, path, "--max-peak", "50000")
+    assert "peak 97.7 KiB <= 97.7 KiB" in said_of(heapgauge, clean_env, path, "--max-peak", "100001")
+
+
+def test_without_a_sample_there_is_no_upper_bound(check, heapgauge, clean_env, record, scratch):
+    path = record([compile_c(scratch, "one", ONE)], "--mode", "sample").path
+    status, said, _ = check(path, "--max-peak", "1GiB")
+    assert status == 2 and [(row["low"], row["high"]) for row in said["budgets"]] == [(0, None)]
+    assert "peak 0 B (at least 0 B at 95 % confidence) <= 1.0 GiB, but " in said_of(heapgauge, clean_env, path, "--max-peak", "1GiB")
