@@ -9,6 +9,7 @@
 #include "analysis/query/split.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/compiler.h"
@@ -270,6 +271,24 @@ static const char *size_label(struct arena *arena, uint64_t low, uint64_t high)
 	return arena_printf(arena, "%s - %s", from.text, to.text);
 }
 
+/* Gives sizes that would have the same label exact ones. In ascending order; false if out of memory. */
+static bool tell_labels_apart(struct arena *arena, struct split_group *groups, size_t count)
+{
+	const char *before = "";
+
+	for (size_t i = 0; i < count; i++) {
+		struct split_group *g = &groups[i];
+		const char *label = g->label, *next = i + 1 < count ? groups[i + 1].label : "";
+
+		if (g->low == g->high && (strcmp(label, before) == 0 || strcmp(label, next) == 0))
+			g->label = arena_printf(arena, "%s B", units_count(g->low).text);
+		if (!g->label)
+			return false;
+		before = label;
+	}
+	return true;
+}
+
 /* Merges equal sizes periodically, to bound their number. */
 static bool collect_sizes(const struct selection *s, group_vector *groups)
 {
@@ -334,6 +353,8 @@ int split_sizes(const struct selection *s, struct arena *arena, struct split_gro
 			if (!kept[i].label)
 				kept = NULL;
 		}
+		if (kept && !tell_labels_apart(arena, kept, groups.count))
+			kept = NULL;
 	}
 	*ret_count = groups.count;
 	vector_release(&groups);

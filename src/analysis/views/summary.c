@@ -150,7 +150,10 @@ static void describe_allocations(struct writer_state *s)
 	const struct profile_process *p = s->process;
 	struct words w = { 0 };
 
-	text_format(&w, "{} allocations of {}", value_all_calls(p), value_all_bytes(p));
+	struct result_value calls = value_all_calls(p);
+
+	text_format(&w, calls.number == 1 ? "{} allocation of {}" : "{} allocations of {}", calls,
+		    value_all_bytes(p));
 	if (p->calls && !p->imported)
 		text_format(&w, ", {} of them freed before the next one",
 			    value_percent(p->temporary_calls, p->calls));

@@ -195,3 +195,16 @@ def test_processes_that_do_not_run_have_no_sizes_then(heapgauge, scratch, clean_
         assert [(row["low_bytes"], row["live_blocks"], row["live_bytes"]) for row in result["sizes"]] == [(1024, 40, 80000)]
         assert (result["live_blocks"], result["live_bytes"]) == (40, 80000)
     assert report_json(path, "sizes", "--cost", "live")["live_bytes"] == 40 * 2000 + 60 * 500  # what they did not free
+
+
+ALIKE = "#include <stdlib.h>\nvoid *volatile block;\nint main(void) { for (int i = 0; i < 3; i++) block = malloc(1500000 + i * 100); block = malloc(9); }\n"
+
+
+def test_sizes_that_look_alike_have_all_their_digits(heapgauge, scratch, record, report_json):
+    run = record([compile_c(scratch, "alike", ALIKE)])
+    expected = ["1,500,000 B", "1,500,100 B", "1,500,200 B", "9 B"]
+    text = subprocess.run([heapgauge, "report", run.path, "--view", "sizes", "--cost", "live"], capture_output=True, text=True, check=True).stdout
+    rows = text[text.index("  SIZE ") :].splitlines()[1:5]
+    assert sorted(row.split("  ")[1] for row in rows) == expected
+    groups = report_json(run.path, "functions", "--by", "size", "--cost", "total")["sizes"]
+    assert sorted(row["size"] for row in groups) == expected

@@ -72,3 +72,12 @@ def test_bounds_of_classes_and_samples_are_marked(record, scratch, heapgauge, cl
     assert sizes_of(heapgauge, clean_env, exact.path) == "at least 4,096 B to at most 6,143 B, 5,049 B on average"
     sampled = record([program], "--mode", "sample", "--interval", "1KiB")
     assert sizes_of(heapgauge, clean_env, sampled.path).endswith(" B in the samples, 5,049 B on average in all")
+
+
+ONE = "#include <stdlib.h>\nint main(void) { void *volatile block = malloc(777); (void)block; return 0; }\n"
+
+
+def test_one_allocation_is_one(record, scratch, heapgauge, clean_env):
+    run = record([compile_c(scratch, "one", ONE)])
+    text = subprocess.run([heapgauge, "report", run.path], env=clean_env, capture_output=True, text=True, check=True).stdout
+    assert "  allocated  1 allocation of 777 B" in text
