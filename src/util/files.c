@@ -266,6 +266,8 @@ static int open_temporary(const char *path, mode_t mode, char **ret_name, struct
 			*ret_name = TAKE(name);
 			return fd;
 		}
+		if (errno == ENOENT)
+			return error_set(err, "cannot create %s: there is no such folder", path);
 		if (errno != EEXIST)
 			return error_errno(err, "create %s", name);
 	}

@@ -105,7 +105,7 @@ static void a_write_into_a_missing_folder_says_so(void **state)
 	(void)state;
 	assert_int_equal(file_write_atomic("no/run.hg", span_of("x", 1), 0666, &err), -1);
 	assert_non_null(strstr(err.message, "no/run.hg"));
-	assert_non_null(strstr(err.message, "No such file or directory"));
+	assert_non_null(strstr(err.message, "there is no such folder"));
 }
 
 static void a_failed_write_removes_its_temporary(void **state)

@@ -454,6 +454,11 @@ def test_a_recording_at_the_exit_is_where_the_program_began(heapgauge, build, cl
     assert process["not_freed_bytes"] > 5000000 and process["peak_rss_bytes"] > 5000000
 
 
+def test_a_recording_at_the_exit_needs_its_folder(build, clean_env, scratch, ender):
+    done = run([ender, "exit"], preloaded(build, clean_env, HEAPGAUGE_OUTPUT=f"{scratch}/nowhere/x.hg"))
+    assert f"heapgauge: cannot create {scratch}/nowhere/x.hg: there is no such folder\n" in done.stderr
+
+
 def test_a_recording_at_the_exit_is_named_for_the_executable(build, clean_env, scratch):
     """Whatever module allocates first: in C++ that is the library, before main."""
     program = compile_c(scratch, "serving", "int main() { return 3; }", "-xc++", "-Wl,--no-as-needed", "-lstdc++")
