@@ -253,20 +253,26 @@ static bool is_estimate(const struct site_numbers *n)
 	return n->samples || n->calls_variance != n->live_blocks_variance;
 }
 
+/* A program may map more than a signed number counts: memory that it only reserves, again and again. */
+static int64_t clamped(uint64_t number)
+{
+	return (int64_t)MIN(number, (uint64_t)INT64_MAX);
+}
+
 static void add_numbers(struct measures *m, const struct site_numbers *n,
 			const struct site_numbers *counted, bool no_errors)
 {
 	struct measures part = {
-		.total_bytes = (int64_t)counted->bytes,
-		.calls = (int64_t)counted->calls,
-		.frees = (int64_t)counted->frees,
-		.temporary = (int64_t)counted->temporary_calls,
-		.max_bytes = (int64_t)n->max_bytes,
-		.waste_bytes = (int64_t)counted->fragmentation_bytes,
-		.lifetime_ms = (int64_t)n->lifetime_ms_sum,
-		.copied_bytes = (int64_t)n->reallocs.moved_bytes,
-		.realloc_calls = (int64_t)n->reallocs.calls,
-		.allocator_ns = (int64_t)n->allocator_ns,
+		.total_bytes = clamped(counted->bytes),
+		.calls = clamped(counted->calls),
+		.frees = clamped(counted->frees),
+		.temporary = clamped(counted->temporary_calls),
+		.max_bytes = clamped(n->max_bytes),
+		.waste_bytes = clamped(counted->fragmentation_bytes),
+		.lifetime_ms = clamped(n->lifetime_ms_sum),
+		.copied_bytes = clamped(n->reallocs.moved_bytes),
+		.realloc_calls = clamped(n->reallocs.calls),
+		.allocator_ns = clamped(n->allocator_ns),
 		.variance.allocator_ns = (float)n->allocator_ns_variance,
 	};
 

@@ -328,3 +328,25 @@ def test_unfreed_memory_is_not_called_leaked(record, heapgauge, keeps_some):
     for text in texts:
         said = re.sub(names, "", text, flags=re.M)
         assert not re.search(r"leak", said, re.I), re.search(r".*leak.*", said, re.I).group()
+
+
+RESERVES = """
+#include <sys/mman.h>
+int main(void) {
+    for (int i = 0; i < 140000; i++) {
+        void *p = mmap(0, 1ul << 46, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p == MAP_FAILED || munmap(p, 1ul << 46)) return 3;
+    }
+}
+"""
+
+
+def test_totals_of_mappings_do_not_wrap(scratch, record, report_json):
+    """It reserves 8.5 EiB in all, which is more than a signed number holds."""
+    run = record([compile_c(scratch, "reserves", RESERVES)])
+    assert run.returncode == 0, run.stderr
+    result = report_json(run.path, "sites", "--cost", "total", "--kind", "mmap")
+    assert result["sites"][0]["total_bytes"] == 140000 << 46
+    assert result["shown"] == (1 << 63) - 1
+    (row,) = [row for row in report_json(run.path, "functions", "--cost", "total", "--kind", "mmap")["functions"] if row["function"] == "main"]
+    assert row["self"] == (1 << 63) - 1
