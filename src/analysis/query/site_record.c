@@ -253,7 +253,8 @@ static void fill_numbers(const struct site_source *s, const struct entry *e,
 	row[SITE_FIRST_SEEN_NS] = value_ns(e->site->born_ns);
 	if (!e->process->timed_of || n->allocator_ns == 0)
 		row[SITE_ALLOCATOR_NS] = value_unknown();
-	if (selection_is_untimed(sel, e->m.allocator_ns, e->m.calls + e->m.frees))
+	if (selection_is_untimed(sel, e->m.allocator_ns,
+				 saturating_add_signed(e->m.calls, e->m.frees)))
 		row[SITE_SHARE] = value_unknown();
 	row[SITE_GROWTH] = value_unknown();
 	if (r->old_bytes)
