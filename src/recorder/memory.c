@@ -121,10 +121,8 @@ void memory_shrink(uint64_t limit_bytes)
 		[LIVE_TAGS] = 1,      [LIVE_VISITS] = 1,	[LIVE_SAMPLED] = 1,
 		[LIVE_LEAF_ERAS] = 1, [LIVE_ERAS] = 7,		[LIVE_CODES] = 1,
 	};
-	const uint64_t kept_part = 16;
-
 	for (int i = 0; i < LIVE_REGIONS; i++) {
-		uint64_t kept = memory_opened(i) + limit_bytes / kept_part / 64 * share[i];
+		uint64_t kept = memory_opened(i) + limit_bytes / MEMORY_LIMIT_PART / 64 * share[i];
 		/* Keep room for at least a few areas: each block far from the others needs one. */
 		uint64_t unit = i == LIVE_LEAVES || i == LIVE_AREAS ? LIVE_LEAF_UNIT : sys_page();
 

@@ -46,7 +46,10 @@ void memory_use(struct live_header *head, struct live_control *control);
 /* Unmaps everything that memory_shrink has not released, and the control page. */
 void memory_release(void);
 
-/* Call before the program limits its address space: releases reserved memory that is not open, except a sixteenth of the limit. */
+/* The program needs what its limit of address space allows: the profile gets this part of it. */
+enum { MEMORY_LIMIT_PART = 16 };
+
+/* Call before the program limits its address space: releases reserved memory that is not open, except its part of the limit. */
 void memory_shrink(uint64_t limit_bytes);
 
 /* Call before the program gives up system calls: opens some memory ahead, the last that can be opened. */

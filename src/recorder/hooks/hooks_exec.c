@@ -16,6 +16,7 @@
 #include "recorder/libc/libc.h"
 #include "recorder/process/profile.h"
 #include "recorder/process/process_log.h"
+#include "recorder/process/shell_environment.h"
 #include "recorder/sys.h"
 
 /* How the program is found, and whether it replaces the caller. */
@@ -164,17 +165,18 @@ EXPORT int execveat(int folder, const char *path, char *const argv[], char *cons
 	return after_failed_exec(start, status);
 }
 
-/* Returns an array for the arguments of execl and its variants. Without a slot it is memory that goes away with the
- * exec; a forked child, alone in its address space, needs no system call for it. */
+/* In a forked child, alone in its address space. */
+static char *forked_arguments[1024];
+
+/* Returns an array for the arguments of execl and its variants. Without a slot it is mapped, and goes away with the exec. */
 static char **gather(struct slot *slot, bool new_child, size_t count)
 {
-	static char *area[1024];
 	size_t bytes = (count + 1) * sizeof(char *);
 
 	if (slot != NULL)
 		return exec_arguments(slot, bytes);
-	if (new_child && count < ARRAY_SIZE(area))
-		return area;
+	if (new_child && count < ARRAY_SIZE(forked_arguments))
+		return forked_arguments;
 	long at = sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return sys_failed(at) ? NULL : (char **)at;
@@ -200,6 +202,7 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 		count++;
 	va_end(again);
 	char **argv = gather(slot, new_child, count);
+	bool mapped = slot == NULL && argv != NULL && argv != forked_arguments;
 
 	if (argv != NULL) {
 		size_t n = 0;
@@ -224,6 +227,8 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 		status = kind == LIST_SEARCH ? next_found()->execvpe(path, argv, start.envp)
 					     : next_found()->execve(path, argv, start.envp);
 	while (is_too_long(&start, errno, path, true, envp));
+	if (mapped)
+		sys_munmap(argv, (count + 1) * sizeof(char *));
 	return after_failed_exec(start, status);
 }
 
@@ -289,48 +294,24 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_act
 }
 
 /* libc starts the shell itself, with `environ`: our variables are in it during the call. */
-struct environment_change {
-	struct exec_start start;
-	char **before; /* `count` entries; NULL: none */
-	size_t count;
-	const char *ours[2]; /* the entries we added */
-};
-
-static struct environment_change extend_environment(const uintptr_t *frame)
+static struct shell_start begin_shell(const uintptr_t *frame)
 {
-	struct environment_change change = { .start = begin(frame, "/bin/sh", 0, environ),
-					     .before = environ };
+	if (hook_in_new_child())
+		return shell_environment_begin();
+	if (hook_enter(frame) == NULL)
+		return (struct shell_start){ exec_announce(MISSED_busy, "", false), false };
+	hook_record(frame);
+	struct shell_start start = shell_environment_begin();
 
-	if (change.start.envp == change.before)
-		return change;
-	while (change.before != NULL && change.before[change.count] != NULL)
-		change.count++;
-	change.ours[0] = change.start.envp[change.count];
-	change.ours[1] = change.start.envp[change.count + 1];
-	environ = (char **)(uintptr_t)change.start.envp;
-	return change;
+	hook_leave();
+	return start;
 }
 
-/* Another thread may legitimately have changed the environment meanwhile: in place, so that the change is in our copy,
- * or in another one, which contains our entries: a larger one, or (glibc 2.41 and newer) the one from before, which had room. */
-static void restore_environment(const struct environment_change *change, bool failed)
+static void end_shell(struct shell_start start, bool failed)
 {
-	char **now = environ, **to = now == change->start.envp ? change->before : now;
-	size_t n = 0;
-
-	for (size_t i = 0; change->ours[0] != NULL && now != NULL && now[i] != NULL; i++) {
-		/* If another thread replaced one of our entries, there is one entry more than fits. */
-		if (now[i] != change->ours[0] && now[i] != change->ours[1] &&
-		    (now != change->start.envp || n < change->count))
-			to[n++] = now[i];
-	}
-	if (change->ours[0] != NULL) {
-		if (to != NULL)
-			to[n] = NULL;
-		environ = to;
-	}
+	shell_environment_end(start);
 	if (failed)
-		process_log_retract(change->start.number);
+		process_log_retract(start.number);
 }
 
 /* If the shell cannot be started, system returns as if it had exited with 127: errno tells the difference. */
@@ -338,25 +319,25 @@ EXPORT int system(const char *command)
 {
 	enum { NOT_FOUND = 127 << 8 };
 	int before = errno;
-	struct environment_change change = extend_environment(HOOK_FRAME());
+	struct shell_start start = begin_shell(HOOK_FRAME());
 
 	errno = 0;
 	int status = next_found()->system(command);
 
 	bool too_long = status == NOT_FOUND && errno == E2BIG;
 
-	restore_environment(&change, status == -1 || too_long);
+	end_shell(start, status == -1 || too_long);
 	if (errno == 0 || too_long)
 		errno = before;
-	return too_long && change.ours[0] != NULL ? next.system(command) : status;
+	return too_long && start.extended ? next.system(command) : status;
 }
 
 EXPORT FILE *popen(const char *command, const char *mode)
 {
-	struct environment_change change = extend_environment(HOOK_FRAME());
+	struct shell_start start = begin_shell(HOOK_FRAME());
 	FILE *stream = next_found()->popen(command, mode);
 
-	restore_environment(&change, stream == NULL);
+	end_shell(start, stream == NULL);
 	/* popen does not say why it failed; our variables may have been too long. */
-	return stream == NULL && change.ours[0] != NULL ? next.popen(command, mode) : stream;
+	return stream == NULL && start.extended ? next.popen(command, mode) : stream;
 }

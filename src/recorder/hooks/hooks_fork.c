@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fork and _Fork. A child starts its own profile on its first hook call and needs nothing here. But a child that a signal handler
+/* fork and _Fork. A child starts its own profile on its first hook call and needs nothing here, except that shells which other
+ * threads of its parent were starting are not its own. But a child that a signal handler
  * forks inside a hook continues that hook when the handler returns, still using the parent's profile: it gets a private copy, taken
  * before the fork. */
 #include "recorder/hooks/hook.h"
+#include "recorder/process/shell_environment.h"
 #include "recorder/sys.h"
 
 /* The names themselves may be macros or poisoned. */
@@ -28,7 +30,11 @@ static ALWAYS_INLINE pid_t fork_by(pid_t (*fork_next)(void))
 {
 	bool inside = thread_state.guard != 0 && thread_state.token == *fork_token;
 
-	return UNLIKELY(inside) ? fork_inside_hook(fork_next) : fork_next();
+	pid_t pid = UNLIKELY(inside) ? fork_inside_hook(fork_next) : fork_next();
+
+	if (pid == 0)
+		shell_environment_forked();
+	return pid;
 }
 
 pid_t hook_fork(void)

@@ -12,7 +12,7 @@
 static void before_limit(const uintptr_t *frame, int resource, const struct rlimit *limit)
 {
 	if (resource != RLIMIT_AS || !sys_may(SYS_OTHERS) || !sys_readable((uintptr_t)limit) ||
-	    limit->rlim_cur == RLIM_INFINITY)
+	    !sys_readable((uintptr_t)(limit + 1) - 1) || limit->rlim_cur == RLIM_INFINITY)
 		return;
 	struct slot *slot = hook_enter(frame);
 

@@ -85,7 +85,7 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 	va_list rest;
 
 	va_start(rest, flags);
-	if (flags & MREMAP_FIXED)
+	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
 		target = va_arg(rest, void *);
 	va_end(rest);
 	if (slot == NULL)

@@ -18,17 +18,18 @@
 #include "recorder/libc/libc.h"
 #include "recorder/memory.h"
 #include "recorder/process/process_log.h"
+#include "recorder/process/shell_environment.h"
 #include "recorder/sys.h"
 #include "recorder/text.h"
 
-#define PRELOAD "LD_PRELOAD="
-#define HANDOVER LIVE_ENV_HANDOVER "="
+#define PRELOAD EXEC_PRELOAD
+#define HANDOVER EXEC_HANDOVER
 #define TRACE "LD_TRACE_LOADED_OBJECTS="
 #define DISABLE LIVE_ENV_DISABLE "="
 
 enum {
 	PATH_MAX_ = 4 << 10,
-	HANDOVER_BYTES = sizeof HANDOVER - 1 + LIVE_TICKET_TEXT + 1 + LIVE_SETTINGS_TEXT + 1,
+	HANDOVER_BYTES = EXEC_HANDOVER_BYTES,
 	SCRIPTS_MAX = 4,
 	AT_CWD = -100,
 	FORKED_BYTES = 64 * 1024,
@@ -370,44 +371,103 @@ static const char *search_path(const char *name, char *to)
 	return NULL;
 }
 
-/* True if this environment has a setting that excludes the recorder; ret_before: its own LD_PRELOAD. */
-static bool wants_none(char *const *envp, size_t *ret_count, const char **ret_before)
-{
-	bool none = false;
-	size_t n = 0;
+/* What exec has to know of an environment. */
+struct environment {
+	size_t count; /* entries */
+	bool none; /* has a setting that excludes the recorder: ldd, another collector, or disabled */
+	bool extended;	     /* has our variables, added for a shell: they are not the program's */
+	bool sanitized;	     /* preloads a sanitizer, which must be loaded first */
+	const char *preload; /* its own LD_PRELOAD; NULL: none */
+};
 
-	*ret_before = NULL;
-	for (; envp[n] != NULL; n++) {
-		if (text_begins(envp[n], TRACE) || text_begins(envp[n], HANDOVER) ||
-		    disables(envp[n]))
-			none = true; /* ldd, another collector, or disabled */
-		else if (text_begins(envp[n], PRELOAD))
-			*ret_before = envp[n] + sizeof PRELOAD - 1;
-	}
-	*ret_count = n;
-	return none;
+/* What is unreadable is the kernel's to refuse. page: the last one that was found readable. */
+static bool is_readable(const void *at, uintptr_t *page)
+{
+	uintptr_t own = (uintptr_t)at & ~(uintptr_t)(ARCH_PAGE - 1);
+
+	if (own != *page && sys_may(SYS_PROBE) && !sys_readable(own))
+		return false;
+	*page = own;
+	return true;
 }
 
-/* Appends our two variables to the program's own, in an area laid out as in exec_begin. */
-static char *const *add_variables(char *area, char *const *envp, size_t count, const char *before,
-				  struct live_ticket ticket)
+static bool names_sanitizer(const char *preload)
 {
-	size_t own_bytes = length(own_preload);
-	char **entries = (char **)(void *)(area + PATH_MAX_);
-	char *name = (char *)(entries + count + 3);
-	char *preload = name + HANDOVER_BYTES;
+	for (; *preload; preload++) {
+		if (text_begins(preload, "libasan.so") || text_begins(preload, "libtsan.so") ||
+		    text_begins(preload, "libhwasan.so") || text_begins(preload, "libclang_rt."))
+			return true;
+	}
+	return false;
+}
 
-	__builtin_memcpy(entries, envp, count * sizeof *entries);
-	__builtin_memcpy(name, own_handover, length(own_handover) + 1);
-	live_ticket_write(name + sizeof HANDOVER - 1, ticket);
+static struct environment look_at(char *const *envp)
+{
+	struct environment ret = { 0 };
+	uintptr_t entries_page = UINTPTR_MAX, text_page = UINTPTR_MAX;
+
+	for (; envp != NULL; ret.count++) {
+		if (!is_readable(&envp[ret.count], &entries_page))
+			return (struct environment){ .none = true };
+		const char *entry = envp[ret.count];
+
+		if (entry == NULL)
+			break;
+		if (!is_readable(entry, &text_page))
+			return (struct environment){ .none = true };
+		if (shell_environment_has(entry))
+			ret.extended = true;
+		else if (text_begins(entry, TRACE) || text_begins(entry, HANDOVER) ||
+			 disables(entry))
+			ret.none = true;
+		else if (text_begins(entry, PRELOAD))
+			ret.preload = entry + sizeof PRELOAD - 1;
+	}
+	ret.sanitized = ret.preload != NULL && names_sanitizer(ret.preload);
+	return ret;
+}
+
+static size_t preload_bytes(const struct environment *environment)
+{
+	return length(own_preload) + 1 +
+	       (environment->preload != NULL ? length(environment->preload) : 0) + 1;
+}
+
+/* Writes our two variables. */
+static void write_variables(char *handover, char *preload, const struct environment *environment,
+			    struct live_ticket ticket)
+{
+	const char *before = environment->preload;
+	size_t own_bytes = length(own_preload);
+
+	__builtin_memcpy(handover, own_handover, length(own_handover) + 1);
+	live_ticket_write(handover + sizeof HANDOVER - 1, ticket);
 	__builtin_memcpy(preload, own_preload, own_bytes + 1);
 	if (before != NULL && before[0] != 0) {
 		preload[own_bytes] = ':';
 		__builtin_memcpy(preload + own_bytes + 1, before, length(before) + 1);
 	}
-	entries[count] = preload;
-	entries[count + 1] = name;
-	entries[count + 2] = NULL;
+}
+
+/* The program's own entries and, for a program that can be recorded, our variables, in an area laid out as in exec_begin. */
+static char *const *pass(char *area, char *const *envp, const struct environment *environment,
+			 bool recorded, uint32_t number)
+{
+	char **entries = (char **)(void *)(area + PATH_MAX_);
+	char *handover = (char *)(entries + environment->count + 3);
+	char *preload = handover + HANDOVER_BYTES;
+	size_t n = 0;
+
+	for (size_t i = 0; i < environment->count; i++) {
+		if (!shell_environment_has(envp[i]))
+			entries[n++] = envp[i];
+	}
+	if (recorded) {
+		write_variables(handover, preload, environment, process_log_ticket(number));
+		entries[n++] = preload;
+		entries[n++] = handover;
+	}
+	entries[n] = NULL;
 	return entries;
 }
 
@@ -421,41 +481,69 @@ uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes
 	return follows() ? process_log_publish(reason, path, becomes) : 0;
 }
 
+/* Logs the program, NULL: none was found. Returns whether it gets our variables. */
+static bool log_start(struct exec_start *start, const char *path, bool becomes,
+		      const struct environment *environment, bool has_room)
+{
+	int reason = path != NULL ? judge_program(path) : NOTHING_THERE;
+
+	if (reason == NOTHING_THERE)
+		return false;
+	if (reason == MISSED_unconnected && environment->sanitized)
+		reason = MISSED_sanitized;
+	if (!has_room)
+		reason = MISSED_busy;
+	start->number = process_log_publish((enum missed_reason)reason, path, becomes);
+	return reason == MISSED_unconnected;
+}
+
 struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
 			     char *const *envp)
 {
-	static char *const empty[] = { NULL };
 	struct exec_start start = { .envp = envp };
-	const char *before;
-	size_t count;
+	struct environment environment = look_at(envp);
+	bool recorded = false;
 
-	if (envp == NULL)
-		envp = empty; /* as in the kernel */
-	if (!follows() || path == NULL || wants_none(envp, &count, &before))
+	if (!follows() || path == NULL)
 		return start;
 	/* The program will inherit the filter, and its recorder would not know about it. Its path may be any pointer, which
 	 * cannot be checked now. */
-	if (!sys_may(SYS_ALL)) {
+	if (!environment.none && !sys_may(SYS_ALL)) {
 		start.number = process_log_publish(MISSED_sealed, "", becomes);
 		return start;
 	}
 	/* Space for: a path, the entries, the hidden variable, the preload list. */
-	size_t need = PATH_MAX_ + (count + 3) * sizeof(char *) + HANDOVER_BYTES +
-		      length(own_preload) + (before != NULL ? length(before) : 0) + 2;
+	size_t need = PATH_MAX_ + (environment.count + 3) * sizeof(char *) + HANDOVER_BYTES +
+		      preload_bytes(&environment);
 	char *area = slot != NULL ? area_of(&slot->exec_area, &slot->exec_bytes, need)
 				  : forked_area(need);
 
-	if (search && area != NULL)
-		path = search_path(path, area);
-	int reason = path != NULL ? judge_program(path) : NOTHING_THERE;
-
-	if (reason == NOTHING_THERE)
-		return start;
-	if (area == NULL)
-		reason = MISSED_busy;
-	start.number = process_log_publish((enum missed_reason)reason, path, becomes);
-	if (reason == MISSED_unconnected)
-		start.envp =
-			add_variables(area, envp, count, before, process_log_ticket(start.number));
+	if (!environment.none) {
+		if (search && area != NULL)
+			path = search_path(path, area);
+		recorded = log_start(&start, path, becomes, &environment, area != NULL);
+	}
+	if (area != NULL && (recorded || environment.extended))
+		start.envp = pass(area, envp, &environment, recorded, start.number);
 	return start;
+}
+
+uint32_t exec_begin_shell(struct exec_variables *ret, bool *ret_added)
+{
+	struct exec_start start = { 0 };
+	struct environment environment = look_at(environ);
+
+	*ret_added = false;
+	if (!follows() || environment.none)
+		return start.number;
+	if (!sys_may(SYS_ALL)) {
+		start.number = process_log_publish(MISSED_sealed, "", false);
+		return start.number;
+	}
+	*ret_added = log_start(&start, "/bin/sh", false, &environment,
+			       preload_bytes(&environment) <= sizeof ret->preload);
+	if (*ret_added)
+		write_variables(ret->handover, ret->preload, &environment,
+				process_log_ticket(start.number));
+	return start.number;
 }

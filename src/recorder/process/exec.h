@@ -26,6 +26,21 @@ bool exec_is_disabled(void);
 /* Removes our variables from the environment. Once, at start-up, before anyone can have copied it. */
 void exec_hide(void);
 
+#define EXEC_PRELOAD "LD_PRELOAD="
+#define EXEC_HANDOVER LIVE_ENV_HANDOVER "="
+
+enum {
+	EXEC_HANDOVER_BYTES =
+		sizeof EXEC_HANDOVER - 1 + LIVE_TICKET_TEXT + 1 + LIVE_SETTINGS_TEXT + 1,
+	EXEC_PRELOAD_BYTES = 8 << 10,
+};
+
+/* The two variables that load the recorder into a program. */
+struct exec_variables {
+	char handover[EXEC_HANDOVER_BYTES];
+	char preload[EXEC_PRELOAD_BYTES];
+};
+
 /* A program that is about to be started. */
 struct exec_start {
 	char *const *
@@ -37,6 +52,9 @@ struct exec_start {
  * NULL = empty. slot: NULL in a forked child that has no profile and, about to exec, needs none. */
 struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
 			     char *const *envp);
+
+/* As exec_begin, for the shell that libc starts with `environ`. ret: our variables for it, ret_added: if it gets them. */
+uint32_t exec_begin_shell(struct exec_variables *ret, bool *ret_added);
 
 /* Logs a program that does not get the recorder, if it would be followed; see process_log_publish. */
 uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes);

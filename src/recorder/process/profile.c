@@ -200,7 +200,7 @@ static void *map_memory(int fd, uint64_t *ret_total)
 	uint64_t total = settings.total_bytes != 0 ? settings.total_bytes : LIVE_TOTAL_DEFAULT;
 
 	if (address_limit != UINT64_MAX)
-		total = MAX(MIN(total, address_limit / 4), LIVE_TOTAL_MIN);
+		total = MAX(MIN(total, address_limit / MEMORY_LIMIT_PART), LIVE_TOTAL_MIN);
 	/* Exceeding the limit would raise a signal. */
 	if (fd >= 0 && file_limit != UINT64_MAX)
 		total = MIN(total, saturating_sub(file_limit, LIVE_PAGE));
@@ -491,17 +491,33 @@ static void wait_for_end(void)
 }
 
 /* While it waits here, the program has ended as far as it knows: a timer or the end of a child must not end it by a signal now, nor run a
- * handler among what was torn down. They stay blocked, since those that came meanwhile would be delivered. Signals that somebody sends
- * work as before, also those by which runtimes stop their threads. */
-static void block_timers(void)
-{
-	enum { SIGSET_BYTES = 8 };
-	static const uint8_t numbers[] = { SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGURG, SIGCHLD };
-	uint64_t blocked = 0;
+ * handler among what was torn down. Signals that somebody sends work as before, also those by which runtimes stop their threads. */
+enum { SIGSET_BYTES = 8 };
+#define BIT(signal) (1ull << ((signal)-1))
+static const uint64_t timers =
+	BIT(SIGALRM) | BIT(SIGVTALRM) | BIT(SIGPROF) | BIT(SIGIO) | BIT(SIGURG) | BIT(SIGCHLD);
+#undef BIT
 
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		blocked |= 1ull << (numbers[i] - 1);
-	sys_call6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&blocked, 0, SIGSET_BYTES, 0, 0);
+/* Returns the signals that were blocked. */
+static uint64_t block_timers(void)
+{
+	uint64_t before = timers;
+
+	sys_call6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&timers, (long)&before, SIGSET_BYTES, 0, 0);
+	return before;
+}
+
+/* What else runs at exit finds them as they were. Those that came meanwhile are dropped: without us, the program would have ended
+ * before. */
+static void unblock_timers(uint64_t before)
+{
+	const struct timespec at_once = { 0 };
+	uint64_t ours = timers & ~before;
+
+	while (ours != 0 && !sys_failed(sys_call6(SYS_rt_sigtimedwait, (long)&ours, 0,
+						  (long)&at_once, SIGSET_BYTES, 0, 0)))
+		continue;
+	sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, SIGSET_BYTES, 0, 0);
 }
 
 static bool waits_at_exit(void)
@@ -515,9 +531,8 @@ void profile_exit(void)
 {
 	const struct thread_state *before = NULL;
 	bool waits = is_ours_to_end(waits_at_exit());
+	uint64_t blocked = waits ? block_timers() : 0;
 
-	if (waits)
-		block_timers();
 	if (waits && __atomic_compare_exchange_n(&ending, &before, &thread_state, false,
 						 __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		if (__atomic_load_n(&memory.control->at_exit, __ATOMIC_RELAXED) == LIVE_EXIT_HELD)
@@ -528,6 +543,8 @@ void profile_exit(void)
 	} else if (waits && before != &thread_state) { /* not a signal handler of that thread */
 		wait_for_end();
 	}
+	if (waits)
+		unblock_timers(blocked);
 	profile_end();
 }
 

@@ -98,6 +98,7 @@ static const struct question questions[] = {
 	/* the report at exit; what its own process does harms only the report */
 	{ SYS_rt_sigprocmask, SYS_REPORT, { SIG_BLOCK, ADDRESS, 0, 8 } },
 	{ SYS_rt_sigprocmask, SYS_REPORT, { SIG_SETMASK, ADDRESS, ADDRESS, 8 } },
+	{ SYS_rt_sigtimedwait, SYS_REPORT, { ADDRESS, 0, ADDRESS, 8 } },
 	{ SYS_clone, SYS_REPORT, { 0 } },
 	{ SYS_wait4, SYS_REPORT, { 1000, ADDRESS, (uint32_t)(__WCLONE | WNOHANG) } },
 	{ SYS_nanosleep, SYS_REPORT, { ADDRESS } },

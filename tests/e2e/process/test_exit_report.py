@@ -489,4 +489,4 @@ def test_over_time_it_has_what_it_counted_then(heapgauge, build, clean_env, scra
         assert {row[key] for row in kept} == {None}, key
     assert (last["rss_bytes"], last["calls"], last["total_bytes"], last["live_bytes"], last["threads"]) == (None, 100, 100000, 100000, 1)
     shown = run([heapgauge, "report", scratch / "x.hg", "--view", "timeline"], clean_env).stdout
-    assert "0 B " not in shown and " 0/s" not in shown
+    assert " 0 B " not in shown and " 0/s" not in shown

@@ -373,3 +373,63 @@ def test_no_socket_stays_behind(record, starter, family):
     before = set(pathlib.Path("/tmp").glob("heapgauge-*"))
     record([starter, "spawn", family, "leaf"])
     assert {p for p in set(pathlib.Path("/tmp").glob("heapgauge-*")) - before if p.is_socket()} == set()
+
+
+BESIDE_A_SHELL = r"""
+#include <pthread.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static void *shell(void *command) { system(command); return NULL; }
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	char byte;
+	int begun[2], go_on[2], i;
+	pipe(begun), pipe(go_on), dup2(begun[1], 7), dup2(go_on[0], 8);
+	pthread_create(&thread, NULL, shell, "echo >&7; read x <&8");
+	read(begun[0], &byte, 1);
+	for (i = 1; i < argc; i++) {
+		char *program[] = { argv[i], NULL };
+		pid_t pid;
+		posix_spawn(&pid, program[0], NULL, NULL, program, environ);
+		waitpid(pid, NULL, 0);
+	}
+	write(go_on[1], "\n", 1);
+	pthread_join(thread, NULL);
+	return 0;
+}
+"""
+VARIABLES = r"""
+#include <stdio.h>
+#include <string.h>
+extern char **environ;
+int main(void)
+{
+	for (char **entry = environ; *entry; entry++)
+		if (strncmp(*entry, "LD_PRELOAD", 10) == 0 || strncmp(*entry, "HEAPGAUGE", 9) == 0) puts(*entry);
+	return 0;
+}
+"""
+
+
+def test_programs_that_are_started_beside_a_shell_get_no_variables_of_the_shell(record, report_json, scratch):
+    program = compile_c(scratch, "beside", BESIDE_A_SHELL, "-pthread")
+    static = compile_c(scratch, "static", VARIABLES, "-static")
+    dynamic = compile_c(scratch, "dynamic", VARIABLES)
+    run = record([program, static, dynamic])
+    assert run.stdout == ""
+    assert warnings_of(run, report_json) == {"missed_static": 1}
+    commands = [p["command"] for p in report_json(run.path)["processes"]]
+    assert len(commands) == 3 and str(dynamic) in commands, commands
+
+
+def test_a_program_that_preloads_a_sanitizer_is_missed_aloud(record, report_json, scratch):
+    """Its runtime ends the program if another library comes before it."""
+    program = compile_c(scratch, "plain", VARIABLES)
+    library = subprocess.check_output(["gcc", "-print-file-name=libasan.so"], text=True).strip()
+    run = record(["env", f"LD_PRELOAD={library}", program])
+    assert run.stdout == f"LD_PRELOAD={library}\n", run.stderr
+    assert warnings_of(run, report_json) == {"missed_sanitized": 1}

@@ -32,16 +32,23 @@ int main(void)
 	char *nowhere = (char *)8, *none = NULL, name[] = "/bin/true", *argv[] = { name, NULL };
 	char **bad = (char **)8;
 	void *page = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char fine[] = "FINE=1", *unreadable[] = { fine, page, NULL };
+	struct rlimit *across = (struct rlimit *)(void *)(pages + 4096 - sizeof(rlim_t));
 	pid_t pid;
 
 	KEEP(nowhere);
 	KEEP(none);
 	KEEP(bad);
-	CHECK(page != MAP_FAILED);
+	CHECK(page != MAP_FAILED && pages != MAP_FAILED && munmap(pages + 4096, 4096) == 0);
 	tell("execve nowhere", execve(nowhere, argv, environ));
 	tell("execve none", execve(none, argv, environ));
 	tell("execve page", execve(page, argv, environ));
 	tell("execve arguments", execve(name, bad, environ));
+	tell("execve environment", execve(name, argv, bad));
+	tell("execve variable", execve(name, argv, unreadable));
+	tell("execvpe variable", execvpe(name, argv, unreadable));
+	tell("execle environment", execle(name, name, NULL, bad));
 	tell("execv nowhere", execv(nowhere, argv));
 	tell("execveat nowhere", execveat(AT_FDCWD, nowhere, argv, environ, 0));
 	tell("execveat none", execveat(AT_FDCWD, none, argv, environ, 0));
@@ -49,8 +56,11 @@ int main(void)
 	tell("fexecve -1", fexecve(-1, argv, environ));
 	tell("fexecve", fexecve(1000, argv, environ));
 	tell("posix_spawn", posix_spawn(&pid, nowhere, NULL, NULL, argv, environ));
+	tell("posix_spawn environment", posix_spawn(&pid, name, NULL, NULL, argv, bad));
+	tell("posix_spawn variable", posix_spawn(&pid, name, NULL, NULL, argv, unreadable));
 	tell("setrlimit nowhere", setrlimit(RLIMIT_AS, (const struct rlimit *)(void *)nowhere));
 	tell("setrlimit page", setrlimit(RLIMIT_AS, page));
+	tell("setrlimit across", setrlimit(RLIMIT_AS, across));
 	tell("prlimit nowhere",
 	     prlimit(0, RLIMIT_AS, (const struct rlimit *)(void *)nowhere, NULL));
 	tell("prlimit process", prlimit(-5, RLIMIT_AS, NULL, NULL));
