@@ -17,9 +17,9 @@
 #include "recorder/process/process_log.h"
 
 enum {
-	ENTRIES_MAX = 4096, /* a shell with more is not recorded */
+	ENTRIES_MAX = 4 << 10, /* a shell with more is not recorded */
 	TEXTS = 4,	    /* a reader of one is faster than three other shells */
-	SPINS = 4096,
+	SPINS = 4000,
 };
 
 static struct exec_variables text[TEXTS];
