@@ -36,7 +36,7 @@ static struct exec_start begin(const uintptr_t *frame, const char *path, int how
 	struct slot *slot = hook_enter(frame);
 
 	if (slot == NULL)
-		return (struct exec_start){ envp, exec_announce(MISSED_busy, "", becomes) };
+		return exec_begin_unrecorded(MISSED_busy, "", becomes, envp);
 	hook_record(frame);
 	struct exec_start start = exec_begin(slot, path, search, becomes, envp);
 
@@ -47,26 +47,18 @@ static struct exec_start begin(const uintptr_t *frame, const char *path, int how
 /* An exec failed and returned. */
 static int after_failed_exec(struct exec_start start, int status)
 {
-	process_log_retract(start.number);
+	exec_end(&start, true);
 	return status;
-}
-
-/* A spawn returned; error: 0 or why it failed. */
-static int started(struct exec_start start, int error)
-{
-	if (error != 0)
-		process_log_retract(start.number);
-	return error;
 }
 
 /* True if the arguments fit only without our variables: retry unrecorded. */
 static bool is_too_long(struct exec_start *start, int error, const char *path, bool becomes,
 			char *const *envp)
 {
-	if (error != E2BIG || start->envp == envp)
+	if (error != E2BIG || !start->recorded)
 		return false;
-	process_log_retract(start->number);
-	*start = (struct exec_start){ envp, exec_announce(MISSED_busy, path, becomes) };
+	exec_end(start, true);
+	*start = exec_begin_unrecorded(MISSED_busy, path, becomes, envp);
 	return true;
 }
 
@@ -148,10 +140,9 @@ EXPORT int execveat(int folder, const char *path, char *const argv[], char *cons
 {
 	bool readable = sys_readable((uintptr_t)path); /* if not, the kernel will fail the call */
 	bool plain = readable && path[0] == '/';
-	struct exec_start start =
-		plain ? begin(HOOK_FRAME(), path, BECOMES, envp)
-		      : (struct exec_start){ envp, exec_announce(MISSED_unreadable,
-								 readable ? path : NULL, true) };
+	struct exec_start start = plain ? begin(HOOK_FRAME(), path, BECOMES, envp)
+					: exec_begin_unrecorded(MISSED_unreadable,
+								readable ? path : NULL, true, envp);
 
 	int status = -1;
 
@@ -216,7 +207,7 @@ static int execute_list(enum list_kind kind, const char *path, const char *first
 	if (slot != NULL || new_child)
 		start = exec_begin(slot, path, kind == LIST_SEARCH, true, envp);
 	else
-		start.number = exec_announce(MISSED_busy, "", true);
+		start = exec_begin_unrecorded(MISSED_busy, "", true, envp);
 	if (slot != NULL)
 		hook_leave();
 	if (argv == NULL) {
@@ -274,7 +265,8 @@ static int spawn(spawn_fn *forward, struct exec_start start, pid_t *pid, const c
 	do
 		error = forward(pid, path, actions, attributes, argv, start.envp);
 	while (is_too_long(&start, error, path, false, envp));
-	return started(start, error);
+	exec_end(&start, error != 0);
+	return error;
 }
 
 EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
@@ -296,8 +288,10 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_act
 /* libc starts the shell itself, with `environ`: our variables are in it during the call. */
 static struct shell_start begin_shell(const uintptr_t *frame)
 {
-	if (hook_in_new_child())
+	if (hook_in_new_child()) {
+		shell_environment_forked();
 		return shell_environment_begin();
+	}
 	if (hook_enter(frame) == NULL)
 		return (struct shell_start){ exec_announce(MISSED_busy, "", false), false };
 	hook_record(frame);

@@ -391,6 +391,21 @@ static bool is_readable(const void *at, uintptr_t *page)
 	return true;
 }
 
+/* As much of a variable as its name is compared with. */
+static bool is_readable_text(const char *text, uintptr_t *page)
+{
+	enum { COMPARED = 32 };
+	size_t room = ARCH_PAGE - (uintptr_t)text % ARCH_PAGE;
+
+	if (!is_readable(text, page))
+		return false;
+	for (size_t i = 0; i < room; i++) {
+		if (i == COMPARED || text[i] == 0)
+			return true;
+	}
+	return is_readable(text + room, page);
+}
+
 static bool names_sanitizer(const char *preload)
 {
 	for (; *preload; preload++) {
@@ -413,7 +428,7 @@ static struct environment look_at(char *const *envp)
 
 		if (entry == NULL)
 			break;
-		if (!is_readable(entry, &text_page))
+		if (!is_readable_text(entry, &text_page))
 			return (struct environment){ .none = true };
 		if (shell_environment_has(entry))
 			ret.extended = true;
@@ -481,35 +496,57 @@ uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes
 	return follows() ? process_log_publish(reason, path, becomes) : 0;
 }
 
-/* Logs the program, NULL: none was found. Returns whether it gets our variables. */
-static bool log_start(struct exec_start *start, const char *path, bool becomes,
-		      const struct environment *environment, bool has_room)
+/* Returns why the program is not recorded, as judge_program. path NULL: none was found. */
+static int judge_start(const char *path, const struct environment *environment, bool has_room)
 {
 	int reason = path != NULL ? judge_program(path) : NOTHING_THERE;
 
-	if (reason == NOTHING_THERE)
-		return false;
 	if (reason == MISSED_unconnected && environment->sanitized)
 		reason = MISSED_sanitized;
-	if (!has_room)
-		reason = MISSED_busy;
-	start->number = process_log_publish((enum missed_reason)reason, path, becomes);
-	return reason == MISSED_unconnected;
+	return reason != NOTHING_THERE && !has_room ? MISSED_busy : reason;
+}
+
+static uint32_t log_start(int reason, const char *path, bool becomes)
+{
+	return reason != NOTHING_THERE
+		       ? process_log_publish((enum missed_reason)reason, path, becomes)
+		       : 0;
+}
+
+/* Leaves out the variables of a shell that another thread starts. Without a slot, the copy is mapped. */
+static void pass_plain(struct exec_start *start, char *const *envp,
+		       const struct environment *environment, char *area)
+{
+	if (!environment->extended)
+		return;
+	if (area == NULL && sys_may(SYS_OTHERS)) {
+		size_t bytes = PATH_MAX_ + (environment->count + 3) * sizeof(char *);
+		long at = sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				   -1, 0);
+
+		if (!sys_failed(at)) {
+			start->copy = area = (char *)at;
+			start->copy_bytes = bytes;
+		}
+	}
+	if (area != NULL)
+		start->envp = pass(area, envp, environment, false, 0);
 }
 
 struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
 			     char *const *envp)
 {
 	struct exec_start start = { .envp = envp };
-	struct environment environment = look_at(envp);
-	bool recorded = false;
 
-	if (!follows() || path == NULL)
+	if (!follows())
 		return start;
+	struct environment environment = look_at(envp);
+
 	/* The program will inherit the filter, and its recorder would not know about it. Its path may be any pointer, which
 	 * cannot be checked now. */
-	if (!environment.none && !sys_may(SYS_ALL)) {
+	if (path != NULL && !environment.none && !sys_may(SYS_ALL)) {
 		start.number = process_log_publish(MISSED_sealed, "", becomes);
+		pass_plain(&start, envp, &environment, NULL);
 		return start;
 	}
 	/* Space for: a path, the entries, the hidden variable, the preload list. */
@@ -518,32 +555,63 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 	char *area = slot != NULL ? area_of(&slot->exec_area, &slot->exec_bytes, need)
 				  : forked_area(need);
 
-	if (!environment.none) {
+	if (path != NULL && !environment.none) {
 		if (search && area != NULL)
 			path = search_path(path, area);
-		recorded = log_start(&start, path, becomes, &environment, area != NULL);
+		int reason = judge_start(path, &environment, area != NULL);
+
+		start.number = log_start(reason, path, becomes);
+		start.recorded = reason == MISSED_unconnected;
 	}
-	if (area != NULL && (recorded || environment.extended))
-		start.envp = pass(area, envp, &environment, recorded, start.number);
+	if (start.recorded)
+		start.envp = pass(area, envp, &environment, true, start.number);
+	else
+		pass_plain(&start, envp, &environment, area);
 	return start;
 }
 
-uint32_t exec_begin_shell(struct exec_variables *ret, bool *ret_added)
+struct exec_start exec_begin_unrecorded(enum missed_reason reason, const char *path, bool becomes,
+					char *const *envp)
 {
-	struct exec_start start = { 0 };
+	struct exec_start start = { .envp = envp, .number = exec_announce(reason, path, becomes) };
+
+	if (follows()) {
+		struct environment environment = look_at(envp);
+
+		pass_plain(&start, envp, &environment, NULL);
+	}
+	return start;
+}
+
+void exec_end(const struct exec_start *start, bool failed)
+{
+	if (start->copy != NULL)
+		sys_munmap(start->copy, start->copy_bytes);
+	if (failed)
+		process_log_retract(start->number);
+}
+
+bool exec_begin_shell(struct exec_variables *ret, uint32_t *ret_number)
+{
+	static const char shell[] = "/bin/sh";
+	const struct live_ticket none = { 0 };
+	int reason = MISSED_sealed;
+
+	*ret_number = 0;
+	if (!follows())
+		return false;
 	struct environment environment = look_at(environ);
 
-	*ret_added = false;
-	if (!follows() || environment.none)
-		return start.number;
-	if (!sys_may(SYS_ALL)) {
-		start.number = process_log_publish(MISSED_sealed, "", false);
-		return start.number;
+	if (environment.none)
+		return false;
+	if (sys_may(SYS_ALL))
+		reason = judge_start(shell, &environment,
+				     preload_bytes(&environment) <= sizeof ret->preload);
+	if (reason == MISSED_unconnected) {
+		write_variables(ret->handover, ret->preload, &environment, none);
+		return true;
 	}
-	*ret_added = log_start(&start, "/bin/sh", false, &environment,
-			       preload_bytes(&environment) <= sizeof ret->preload);
-	if (*ret_added)
-		write_variables(ret->handover, ret->preload, &environment,
-				process_log_ticket(start.number));
-	return start.number;
+	if (reason != NOTHING_THERE)
+		*ret_number = process_log_publish((enum missed_reason)reason, shell, false);
+	return false;
 }

@@ -46,6 +46,9 @@ struct exec_start {
 	char *const *
 		envp; /* environment to pass: its own, or a copy with our variables, valid until the slot's next call */
 	uint32_t number; /* of its log entry; 0 = none */
+	bool recorded;	 /* our variables are in envp */
+	void *copy;	 /* mapped; NULL: none */
+	size_t copy_bytes;
 };
 
 /* path: the program's file; NULL = unknown. search: look it up in PATH as execvp does. becomes: the caller execs it. envp:
@@ -53,8 +56,16 @@ struct exec_start {
 struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
 			     char *const *envp);
 
-/* As exec_begin, for the shell that libc starts with `environ`. ret: our variables for it, ret_added: if it gets them. */
-uint32_t exec_begin_shell(struct exec_variables *ret, bool *ret_added);
+/* As exec_begin, for a program that does not get the recorder; see process_log_publish. */
+struct exec_start exec_begin_unrecorded(enum missed_reason reason, const char *path, bool becomes,
+					char *const *envp);
+
+/* The program was started, or an exec has failed. */
+void exec_end(const struct exec_start *start, bool failed);
+
+/* As exec_begin, for the shell that libc starts with `environ`. True: ret is our variables for it, still without a ticket. False: ret_number
+ * is its log entry. */
+bool exec_begin_shell(struct exec_variables *ret, uint32_t *ret_number);
 
 /* Logs a program that does not get the recorder, if it would be followed; see process_log_publish. */
 uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes);

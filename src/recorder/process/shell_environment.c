@@ -7,7 +7,10 @@
  *
  * `users` counts the threads between begin and end. `busy` is held while `environ` or the entries change, for some hundred
  * instructions. It is not a struct lock, since those are for threads inside a hook: a forked child starts shells without a
- * profile. Whoever releases it does what another thread could not do meanwhile, so nobody has to wait at the end. */
+ * profile. Whoever releases it does what another thread could not do meanwhile, so nobody has to wait at the end.
+ *
+ * libc's own lock of the environment cannot be taken. So what setenv has changed meanwhile is looked for again after each change
+ * of `environ`; the array from before is written only where our copy was changed, since it may be constant. */
 #include "recorder/process/shell_environment.h"
 
 #include <unistd.h>
@@ -18,7 +21,7 @@
 
 enum {
 	ENTRIES_MAX = 4 << 10, /* a shell with more is not recorded */
-	TEXTS = 4,	    /* a reader of one is faster than three other shells */
+	TEXTS = 4,	       /* a reader of one is faster than three other shells */
 	SPINS = 4000,
 };
 
@@ -27,10 +30,11 @@ static char *installed[ENTRIES_MAX + 3];
 static unsigned next_text;
 
 static uint32_t users, busy;
-static bool extended;	/* `installed` may be in `environ`, or its entries in a copy */
-static char **before;	/* what `environ` was; NULL: none */
-static size_t capacity; /* entries that fit there */
-static uint32_t number; /* log entry of the shell whose ticket is in the variables */
+static bool extended;		 /* `installed` may be in `environ`, or its entries in a copy */
+static char **before;		 /* what `environ` was; NULL: none */
+static char *taken[ENTRIES_MAX]; /* its entries */
+static size_t taken_count;
+static uint32_t number; /* log entry of the shell whose ticket is in the variables; 0: none */
 
 bool shell_environment_has(const char *entry)
 {
@@ -52,26 +56,57 @@ static bool hold(void)
 	return false;
 }
 
-static void publish(char **to)
+static bool publish(char **from, char **to)
 {
-	__atomic_store_n(&environ, to, __ATOMIC_RELEASE);
+	return __atomic_compare_exchange_n(&environ, &from, to, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_RELAXED);
 }
 
-/* Another thread may legitimately have changed the environment meanwhile: in place, so that the change is in our array, or in
- * another one, which contains our entries: a larger one, or (glibc 2.41 and newer) the one from before, which had room. */
-static void restore(void)
+/* Writes to the array from before what another thread has changed in ours. If it has replaced one of our variables, there is one entry
+ * more than fits. */
+static void give_back(void)
 {
-	char **now = environ, **to = now == installed ? before : now;
 	size_t n = 0;
 
-	for (size_t i = 0; now != NULL && now[i] != NULL; i++) {
-		/* If another thread replaced one of our entries, there is one entry more than fits. */
-		if (!shell_environment_has(now[i]) && (now != installed || n < capacity))
-			to[n++] = now[i];
+	for (size_t i = 0; installed[i] != NULL && n < taken_count; i++) {
+		if (shell_environment_has(installed[i]))
+			continue;
+		if (installed[i] != taken[n])
+			before[n] = installed[i];
+		n++;
 	}
-	if (to != NULL)
-		to[n] = NULL;
-	publish(to);
+	if (n < taken_count)
+		before[n] = NULL;
+}
+
+/* Takes our variables out of an array that another thread made of ours: a larger one, or (glibc 2.41 and newer) the one from before, which
+ * had room. */
+static void strip(char **entries)
+{
+	size_t n = 0, i = 0;
+
+	for (; entries[i] != NULL; i++) {
+		if (shell_environment_has(entries[i]))
+			continue;
+		if (n != i)
+			entries[n] = entries[i];
+		n++;
+	}
+	if (n != i)
+		entries[n] = NULL;
+}
+
+static void restore(void)
+{
+	if (environ == installed) {
+		give_back();
+		publish(installed, before);
+		give_back();
+	}
+	if (environ != NULL)
+		strip(environ);
+	/* If the program has kept the address and puts it back, it finds its own variables. */
+	strip(installed);
 	extended = false;
 }
 
@@ -102,26 +137,64 @@ static void leave(void)
 }
 
 /* From the end down, so that a thread that still reads the array finds an entry where it looks. */
-static bool install(const struct exec_variables *ours)
+static bool copy(char **from)
 {
-	char **now = environ;
 	size_t count = 0, n = 0;
 
-	for (; now != NULL && now[count] != NULL; count++)
-		n += !shell_environment_has(now[count]);
+	for (; from != NULL && from[count] != NULL; count++)
+		n += !shell_environment_has(from[count]);
 	if (n > ENTRIES_MAX)
 		return false;
-	before = now;
-	capacity = n;
+	before = from;
+	taken_count = n;
 	installed[n + 2] = NULL;
-	installed[n + 1] = (char *)(uintptr_t)ours->handover;
-	installed[n] = (char *)(uintptr_t)ours->preload;
 	while (count-- > 0) {
-		if (!shell_environment_has(now[count]))
-			installed[--n] = now[count];
+		if (!shell_environment_has(from[count]))
+			taken[--n] = from[count];
 	}
-	publish(installed);
 	return true;
+}
+
+static void add(const struct exec_variables *ours)
+{
+	installed[taken_count + 1] = (char *)(uintptr_t)ours->handover;
+	installed[taken_count] = (char *)(uintptr_t)ours->preload;
+	for (size_t n = taken_count; n-- > 0;)
+		installed[n] = taken[n];
+}
+
+/* Of what setenv has changed since the array was copied. */
+static void copy_changes(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; before != NULL && before[i] != NULL && n < taken_count; i++) {
+		if (shell_environment_has(before[i]))
+			continue;
+		if (before[i] != taken[n])
+			installed[n] = taken[n] = before[i];
+		n++;
+	}
+}
+
+static bool install(const struct exec_variables *ours)
+{
+	enum { TRIES = 4 };
+
+	for (int i = 0; i < TRIES; i++) {
+		char **now = environ;
+
+		if (!copy(now))
+			return false;
+		add(ours);
+		extended = true;
+		if (publish(now, installed)) {
+			if (now != installed)
+				copy_changes();
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Replaces the variables of another shell by those of this one. False: the program has replaced one. */
@@ -140,27 +213,31 @@ static bool replace(const struct exec_variables *ours)
 	return true;
 }
 
-/* Which of several shells takes which ticket is not known: they get none, and none is waited for. */
-static void share(struct exec_variables *ours, uint32_t its)
+/* Which of several shells takes which ticket is not known: they have none, and are not in the log. */
+static void log_it(struct exec_variables *ours)
 {
-	live_ticket_write(ours->handover + sizeof EXEC_HANDOVER - 1, (struct live_ticket){ 0 });
-	process_log_retract(number);
-	process_log_retract(its);
+	if (__atomic_load_n(&users, __ATOMIC_SEQ_CST) > 1) {
+		process_log_retract(number);
+		number = 0;
+		return;
+	}
+	number = exec_announce(MISSED_unconnected, "/bin/sh", false);
+	live_ticket_write(ours->handover + sizeof EXEC_HANDOVER - 1, process_log_ticket(number));
 }
 
-static bool extend(struct exec_variables *ours, uint32_t its)
+static bool extend(struct exec_variables *ours, uint32_t *ret_number)
 {
 	__atomic_add_fetch(&users, 1, __ATOMIC_SEQ_CST);
 	if (!hold()) {
 		leave();
 		return false;
 	}
-	if (__atomic_load_n(&users, __ATOMIC_SEQ_CST) > 1)
-		share(ours, its);
+	log_it(ours);
 	bool done = extended && environ == installed ? replace(ours) : install(ours);
 
-	extended |= done;
-	number = its;
+	if (!done)
+		process_log_retract(number);
+	*ret_number = number;
 	release();
 	if (!done)
 		leave();
@@ -172,16 +249,12 @@ struct shell_start shell_environment_begin(void)
 	struct exec_variables *ours =
 		&text[__atomic_fetch_add(&next_text, 1, __ATOMIC_RELAXED) % TEXTS];
 	struct shell_start start = { 0 };
-	bool added;
 
-	start.number = exec_begin_shell(ours, &added);
-	if (!added)
+	if (!exec_begin_shell(ours, &start.number))
 		return start;
-	start.extended = extend(ours, start.number);
-	if (!start.extended) {
-		process_log_retract(start.number);
+	start.extended = extend(ours, &start.number);
+	if (!start.extended)
 		start.number = exec_announce(MISSED_busy, "/bin/sh", false);
-	}
 	return start;
 }
 
@@ -195,6 +268,7 @@ void shell_environment_forked(void)
 {
 	users = 0;
 	busy = 0;
+	number = 0;
 	if (extended)
 		restore();
 }

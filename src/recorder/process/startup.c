@@ -31,6 +31,7 @@
 #include "recorder/sampling/sampled_blocks.h"
 #include "recorder/sampling/timed_calls.h"
 #include "recorder/process/settings.h"
+#include "recorder/process/shell_environment.h"
 #include "recorder/process/process_log.h"
 #include "recorder/api/stats.h"
 #include "recorder/sys.h"
@@ -136,6 +137,7 @@ bool start_recording(bool forked)
 		return false;
 	if (forked) {
 		exit_report_forked();
+		shell_environment_forked(); /* also of a fork that libc makes, in daemon or forkpty */
 		if (!leave_parent(&ticket, &kept))
 			return false;
 	} else {

@@ -344,6 +344,8 @@ uint64_t mode_decide_map(void)
 
 static void turn(uint32_t mode)
 {
+	if (mode == LIVE_MODE_DORMANT && mode_after_lease() != LIVE_MODE_DORMANT)
+		health_add(HEALTH_turned_off);
 	__atomic_store_n(&own_mode, mode, __ATOMIC_RELAXED);
 	follow();
 	reread_mode(&thread_state);
@@ -368,6 +370,8 @@ void mode_stop(bool of_thread)
 
 	miss_blocks();
 	if (of_thread) {
+		if (!self->stopped)
+			health_add(HEALTH_turned_off);
 		self->stopped = true;
 		self->slot->last_block = NULL;
 		reread_mode(self);

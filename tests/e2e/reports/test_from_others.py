@@ -218,7 +218,7 @@ def test_only_one_function_is_looked_at(reserve, built, record, report_json):
     assert all(any(f["function"].startswith("instrumented") for f in site["stack"]) for site in sites)
     growths = [site["calls"] for site in sites if site["calls"] != 100000]
     assert len(sites) == 2 and (growths == [1] if reserve else growths[0] > 10)
-    assert losses(report_json(run.path)["processes"][0]) == {}
+    assert losses(report_json(run.path)["processes"][0]) == {"turned_off": 1}
 
 
 # Its tests, which are its examples: a vector that grows and one that does not, recursion deeper than anybody prints; one thread

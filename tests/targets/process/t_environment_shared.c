@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flags: -pthread */
 /* Proves that the environment is the program's own after threads have started shells at the same time, and in a child that
- * is forked while another thread, or the interrupted one, starts a shell. */
+ * is forked while another thread, or the interrupted one, starts a shell; and that it may be constant. */
 #include "target.h"
 #include <pthread.h>
 #include <signal.h>
@@ -14,6 +14,7 @@ static struct truth truth = TRUTH(take);
 static char **at_first;
 static size_t entries_at_first;
 static volatile int ended;
+static const char *const constant[] = { "PATH=/usr/bin:/bin", NULL };
 
 static NOINLINE void *take(size_t n)
 {
@@ -117,6 +118,11 @@ int main(void)
 		CHECK(system(":") == 0);
 	}
 	CHECK(environ == at_first && is_clean());
+
+	CHECK(signal(SIGALRM, SIG_IGN) != SIG_ERR);
+	environ = (char **)(uintptr_t)constant;
+	CHECK(system(":") == 0 && pclose(popen(":", "r")) == 0);
+	CHECK(environ == (char **)(uintptr_t)constant);
 
 	free(take(100));
 	truth_drop(&truth, 100);
