@@ -163,6 +163,8 @@ static bool is_too_early(const struct profile_process *p, enum check_measure whi
 	       p->end == PROFILE_RUNNING && !p->imported;
 }
 
+static const char unrecorded_allocator[] = "an allocator linked into the program was not recorded";
+
 /* Why nothing of what is measured was recorded; NULL: it was. */
 static const char *why_unknown(const struct profile *profile, const struct profile_process *p,
 			       enum check_measure which)
@@ -194,7 +196,7 @@ static int measure(const struct judge *j, const struct profile *profile,
 	if (which == CHECK_GROWTH)
 		return growth_of(p, ret, ret_why, j->error);
 	if (linked_in_is_malloc(p))
-		*ret_why = "an allocator linked into the program was not recorded";
+		*ret_why = unrecorded_allocator;
 	if (is_sampling_unknown(p))
 		*ret_why = "the file does not say whether it was sampled";
 	struct query q = question(j, which);
@@ -501,7 +503,8 @@ static int judge_budget(struct judge *j, const struct budget *budget)
 	return push(j, &row);
 }
 
-/* Skips processes without a counterpart, and what is not freed of those that still ran; but if none has one, nothing would have been checked. */
+/* Skips processes without a counterpart, those whose allocator was recorded neither then nor now, and what is not freed of those that still
+ * ran; but if none is left, nothing would have been checked. */
 static int judge_all_baselines(struct judge *j)
 {
 	static const enum check_measure compared[] = { CHECK_PEAK, CHECK_LEAKED, CHECK_CALLS };
@@ -519,9 +522,13 @@ static int judge_all_baselines(struct judge *j)
 		if (!old && j->chosen[i])
 			old = same_in_order(j, i, false);
 
-		matched += old != NULL;
 		if (j->chosen[i] && !unmatched.program)
 			unmatched.program = program_of(p);
+		if (old && linked_in_is_malloc(p) && linked_in_is_malloc(old)) {
+			unmatched.why = unrecorded_allocator;
+			continue;
+		}
+		matched += old != NULL;
 		for (size_t k = 0; old && k < ARRAY_SIZE(compared); k++)
 			if (knows(j->profile, compared[k]) &&
 			    knows(j->options->baseline, compared[k]) &&

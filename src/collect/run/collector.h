@@ -119,6 +119,8 @@ void collector_search_folder(struct collector *c, uint64_t now_ns);
 
 /* ---- ends.c: processes that end ---- */
 
+/* Whether the launched program has ended, reaped or not. */
+bool collector_child_has_ended(const struct collector *c);
 /* Reaps the launched program if it has ended. */
 void collector_reap(struct collector *c, uint64_t now_ns);
 /* Ends the target of the launched program, after it was reaped. */

@@ -278,9 +278,22 @@ static bool is_hidden(pid_t pid)
 	return fd < 0 && errno == EACCES;
 }
 
+/* Whether our child, which has ended, is the one whose profile this is: wait(2) tells how it ended. */
+static bool is_of_ended_child(const struct collector *c, pid_t pid)
+{
+	if (pid != c->child || !collector_child_has_ended(c))
+		return false;
+	for (size_t i = 0; i < c->targets.count; i++) {
+		if (c->targets.at[i]->pid == pid)
+			return false; /* before or after an exec */
+	}
+	return true;
+}
+
 /* The process that owns a profile file; 0: it has ended. In our pid namespace the profile's own pid is checked; otherwise all
  * processes are searched. */
-static pid_t owner_of(const struct live_profile *profile, const struct stat *file)
+static pid_t owner_of(const struct collector *c, const struct live_profile *profile,
+		      const struct stat *file)
 {
 	pid_t pid = (pid_t)profile->head->pid;
 	struct stat space;
@@ -288,7 +301,7 @@ static pid_t owner_of(const struct live_profile *profile, const struct stat *fil
 	if (stat("/proc/self/ns/pid", &space) < 0 ||
 	    (uint64_t)space.st_ino != profile->head->own.pid_namespace)
 		return recorded_by(file);
-	return recorded_maps(pid, file) ||
+	return recorded_maps(pid, file) || is_of_ended_child(c, pid) ||
 			       (is_hidden(pid) &&
 				!procfs_started_after(pid, profile->head->started_mono_ns))
 		       ? pid
@@ -322,7 +335,7 @@ static bool take_file(struct collector *c, const char *path, uint64_t now_ns)
 		live_profile_release(&profile);
 		return known;
 	}
-	pid = owner_of(&profile, &st);
+	pid = owner_of(c, &profile, &st);
 	welcome(c, &profile, pid, pid_fd_by_number(pid, &profile), now_ns);
 	return true;
 }

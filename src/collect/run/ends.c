@@ -27,11 +27,13 @@ static struct target *living_target(struct collector *c, pid_t pid)
 }
 
 /* Not its stops, which a worker that takes an image waits for. */
-static bool has_ended(pid_t child)
+bool collector_child_has_ended(const struct collector *c)
 {
 	siginfo_t info = { 0 };
 
-	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	if (c->child == 0 || c->child_ended)
+		return c->child_ended;
+	return waitid(P_PID, (id_t)c->child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	       (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED ||
 		info.si_code == CLD_DUMPED);
 }
@@ -42,7 +44,7 @@ void collector_reap(struct collector *c, uint64_t now_ns)
 	int status;
 	struct target *target;
 
-	if (c->child == 0 || c->child_ended || !has_ended(c->child) ||
+	if (c->child_ended || !collector_child_has_ended(c) ||
 	    wait4(c->child, &status, WNOHANG, &usage) != c->child)
 		return;
 	c->child_ended = true;
