@@ -42,7 +42,7 @@ struct board {
 	uint64_t done[WORKS], wrong[WORKS];
 	int last_error[WORKS];
 	uint64_t children_seen, sigchlds, strangers, held_open;
-	int stop;
+	int stop, in_vfork;
 };
 static struct board *board;
 static int pipes[3][2];
@@ -207,19 +207,6 @@ static void run_target(void)
 	_exit(0);
 }
 
-static pid_t start_target(void)
-{
-	board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		     0);
-	assert_true(board != MAP_FAILED);
-	pid_t pid = fork();
-
-	if (pid == 0)
-		run_target();
-	usleep(50000);
-	return pid;
-}
-
 static void wait_for_progress(void)
 {
 	uint64_t before[WORKS];
@@ -235,6 +222,19 @@ static void wait_for_progress(void)
 			return;
 	}
 	fail_msg("a thread of the target does not go on");
+}
+
+static pid_t start_target(void)
+{
+	board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	assert_true(board != MAP_FAILED);
+	pid_t pid = fork();
+
+	if (pid == 0)
+		run_target();
+	wait_for_progress();
+	return pid;
 }
 
 static void end_target(pid_t pid, uint64_t interruptions_allowed)
@@ -284,6 +284,7 @@ static int run_child(void *unused)
 
 	(void)unused;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	STORE(board->in_vfork, 1);
 	while (!LOAD(board->stop))
 		nanosleep(&some, NULL);
 	_exit(0);
@@ -378,7 +379,10 @@ static void a_thread_that_cannot_be_stopped_leaves_none_stopped(void **state)
 	(void)state;
 	if (failure.pid == 0)
 		run_vfork_target();
-	usleep(50000);
+	for (int i = 0; i < 5000 && (!LOAD(board->in_vfork) || !LOAD(board->done[SLEEP]) ||
+				     !LOAD(board->done[POLL]));
+	     i++)
+		usleep(1000);
 	assert_int_equal(pthread_create(&thread, NULL, fail_to_stop, &failure), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(failure.status, -1);
