@@ -128,6 +128,19 @@ static void end_before(struct smaps *smaps, uint64_t start)
 	last->swap_bytes = MIN(last->swap_bytes, last->end - last->start - last->rss_bytes);
 }
 
+static bool read_field(const char *line, bool is_anonymous, struct mapping *to)
+{
+	if (begins(line, "Rss:"))
+		to->rss_bytes = kib(line + 4);
+	else if (begins(line, "Swap:"))
+		to->swap_bytes = kib(line + 5);
+	else if (begins(line, "VmFlags:"))
+		to->may_have_guards = is_anonymous && strstr(line, " nh");
+	else
+		return false;
+	return true;
+}
+
 bool smaps_parse(char *text, struct smaps *ret)
 {
 	struct head now = { 0 }, code = { 0 }, next;
@@ -137,15 +150,11 @@ bool smaps_parse(char *text, struct smaps *ret)
 
 	*ret = (struct smaps){ 0 };
 	while ((line = strsep(&rest, "\n")) != NULL) {
-		if (last && begins(line, "Rss:")) {
-			last->rss_bytes = kib(line + 4);
-		} else if (last && begins(line, "Swap:")) {
-			last->swap_bytes = kib(line + 5);
-		} else if (begins(line, "Private_Hugetlb:")) {
+		if (last && read_field(line, now.anonymous, last))
+			continue;
+		if (begins(line, "Private_Hugetlb:")) {
 			ret->hugetlb_bytes = saturating_add(
 				ret->hugetlb_bytes, kib(line + sizeof "Private_Hugetlb:" - 1));
-		} else if (last && begins(line, "VmFlags:")) {
-			last->may_have_guards = now.anonymous && strstr(line, " nh");
 		} else if (parse_head(line, &next)) {
 			struct mapping mapping = { .start = next.line.start,
 						   .end = next.line.end,
