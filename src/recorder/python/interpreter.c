@@ -24,12 +24,19 @@ struct python *python_here;
 void (*python_visit)(uintptr_t mapper);
 uint32_t (*python_task_label)(struct slot *slot, enum python_reading how, uintptr_t state);
 static struct python found;
-static uintptr_t first_thread; /* its control block */
+static uintptr_t first_thread; /* what pthread_self returns in it */
+static uintptr_t self_below;   /* how far that is below the thread pointer */
 static bool looked_at;	       /* an interpreter was found, supported or not */
 static struct {
 	uintptr_t at;
 	uint64_t words;
 } runtime;
+
+/* As pthread_self, by which the interpreter knows its threads. */
+static inline uintptr_t this_thread(void)
+{
+	return libc_thread_block() - (ARCH_THREAD_IS_BLOCK ? 0 : self_below);
+}
 
 static void *symbol_of(const struct libc_object *object, const char *name)
 {
@@ -109,7 +116,12 @@ COLD void python_look_at(const struct libc_object *object)
 
 void python_first_thread(void)
 {
-	first_thread = libc_thread_block();
+	uintptr_t (*self)(void) = NULL;
+
+	if (!ARCH_THREAD_IS_BLOCK)
+		*(void **)&self = lookup_next("pthread_self");
+	self_below = self != NULL ? libc_thread_block() - self() : 0;
+	first_thread = this_thread();
 	if (looked_at &&
 	    python_here == NULL) /* the parent's profile says so, and this one should too */
 		health_add(HEALTH_python_unknown);
@@ -195,7 +207,7 @@ static COLD bool prove(uintptr_t state)
 			? python_read_word(python_read_word(state + l->thread_loop) + l->loop_frame)
 			: python_read_word(state + l->thread_frame);
 
-	if (python_read_word(state + l->thread_id) != libc_thread_block() ||
+	if (python_read_word(state + l->thread_id) != this_thread() ||
 	    !prove_frames(l, frame, &type)) {
 		if (__atomic_add_fetch(&found.attempts, 1, __ATOMIC_RELAXED) == ATTEMPTS)
 			health_add(HEALTH_python_unknown);
@@ -211,7 +223,7 @@ static COLD bool prove(uintptr_t state)
 /* For any thread at any moment. Separate, so that python_state needs few registers. */
 static NOINLINE uintptr_t examine(uintptr_t state, bool interrupted, enum python_reading *ret)
 {
-	uintptr_t thread = libc_thread_block(), owner = 0;
+	uintptr_t thread = this_thread(), owner = 0;
 
 	if (state == 0)
 		return 0;
@@ -229,7 +241,7 @@ static NOINLINE uintptr_t examine(uintptr_t state, bool interrupted, enum python
 
 uintptr_t python_state(bool interrupted, enum python_reading *ret)
 {
-	uintptr_t state = (uintptr_t)found.thread_state(), thread = libc_thread_block();
+	uintptr_t state = (uintptr_t)found.thread_state(), thread = this_thread();
 
 	/* What nearly every call finds. */
 	if (LIKELY(state != 0 && __atomic_load_n(&found.code_type, __ATOMIC_ACQUIRE) != 0 &&

@@ -214,6 +214,9 @@ static inline bool arch_is_static_tls(uintptr_t word)
 
 enum { ARCH_TLS_VECTOR_AT = 0 }; /* in the thread's control block */
 
+/* Whether pthread_self returns the thread pointer. */
+#define ARCH_THREAD_IS_BLOCK false
+
 enum { ARCH_THUNK_BYTES = 32 }; /* size of each thunk in wrap_thunks, hooks_entry.c */
 
 #ifdef __clang__

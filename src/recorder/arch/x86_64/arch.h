@@ -183,5 +183,8 @@ static inline bool arch_is_static_tls(uintptr_t word)
 
 enum { ARCH_TLS_VECTOR_AT = 8 }; /* in the thread's control block */
 
+/* Whether pthread_self returns the thread pointer. */
+#define ARCH_THREAD_IS_BLOCK true
+
 enum { ARCH_THUNK_BYTES = 16 }; /* size of each thunk in wrap_thunks, hooks_entry.c */
 #endif
