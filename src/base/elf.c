@@ -22,14 +22,50 @@ struct name {
 /* The file names of the loaders that run the recorder: of glibc and musl. */
 static const struct name loaders[] = { NAME(ELF_LOADER_HERE), NAME(ELF_MUSL_HERE) };
 
-struct file {
-	const char *bytes;
-	size_t length;
-};
-
-static bool holds(const struct file *file, uint64_t at, uint64_t bytes)
+static bool holds(const struct elf_source *file, uint64_t at, uint64_t bytes)
 {
 	return at <= file->length && bytes <= file->length - at;
+}
+
+/* Returns a part of the file; NULL: it has none there, or the part cannot be read. */
+static const char *part_of(struct elf_source *file, uint64_t at, uint64_t bytes)
+{
+	return bytes <= ELF_PART_MAX && holds(file, at, bytes)
+		       ? file->get_part(file, at, (size_t)bytes)
+		       : NULL;
+}
+
+/* Copies a part of the file. */
+static bool copy_part(struct elf_source *file, uint64_t at, void *to, size_t bytes)
+{
+	const char *part = part_of(file, at, bytes);
+
+	if (part == NULL)
+		return false;
+	__builtin_memcpy(to, part, bytes);
+	return true;
+}
+
+/* Returns true if `matches` does for some part of the range. Parts overlap: a match has at most OVERLAP - 1 bytes, and the byte before
+ * it is in the same part, unless the range begins with it. */
+enum { OVERLAP = 32 };
+typedef bool match_fn(const char *text, size_t bytes, bool begins, const struct name *name);
+
+static bool search(struct elf_source *file, uint64_t at, uint64_t bytes, match_fn *matches,
+		   const struct name *name)
+{
+	for (uint64_t done = 0; holds(file, at, bytes); done += ELF_PART_MAX - OVERLAP) {
+		size_t n = (size_t)MIN(bytes - done, (uint64_t)ELF_PART_MAX);
+		const char *text = part_of(file, at + done, n);
+
+		if (text == NULL)
+			return false;
+		if (matches(text, n, done == 0, name))
+			return true;
+		if (done + n == bytes)
+			return false;
+	}
+	return false;
 }
 
 static bool is_blank(char c)
@@ -37,18 +73,21 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-static struct elf_judgement judge_script(const struct file *file)
+static struct elf_judgement judge_script(struct elf_source *file)
 {
-	size_t at = 2, end;
+	enum { LINE_MAX = 256 }; /* what the kernel reads */
+	size_t at = 2, end, bytes = (size_t)MIN(file->length, (uint64_t)LINE_MAX);
+	const char *line = part_of(file, 0, bytes);
 
-	while (at < file->length && is_blank(file->bytes[at]))
+	if (line == NULL)
+		return (struct elf_judgement){ .verdict = ELF_UNKNOWN };
+	while (at < bytes && is_blank(line[at]))
 		at++;
-	for (end = at; end < file->length; end++) {
-		if (is_blank(file->bytes[end]) || file->bytes[end] == '\n' || file->bytes[end] == 0)
+	for (end = at; end < bytes; end++) {
+		if (is_blank(line[end]) || line[end] == '\n' || line[end] == 0)
 			break;
 	}
-	return (struct elf_judgement){ end > at ? ELF_SCRIPT : ELF_UNKNOWN, file->bytes + at,
-				       end - at };
+	return (struct elf_judgement){ end > at ? ELF_SCRIPT : ELF_TEXT, line + at, end - at };
 }
 
 static bool names_loader(const char *path, size_t bytes)
@@ -62,26 +101,51 @@ static bool names_loader(const char *path, size_t bytes)
 	return false;
 }
 
-/* The file offset of a virtual address; SIZE_MAX: none. */
-static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t address)
+/* The segments of a file. */
+struct segments {
+	struct elf_source *file;
+	uint64_t at;
+	unsigned count;
+};
+
+static bool read_segment(const struct segments *segments, unsigned i, Elf64_Phdr *ret)
 {
-	for (unsigned i = 0; i < count; i++) {
-		if (segments[i].p_type == PT_LOAD && address >= segments[i].p_vaddr &&
-		    address - segments[i].p_vaddr < segments[i].p_filesz)
-			return address - segments[i].p_vaddr + segments[i].p_offset;
+	return copy_part(segments->file, segments->at + i * sizeof *ret, ret, sizeof *ret);
+}
+
+/* Finds the first segment of a type. */
+static bool find_segment(const struct segments *segments, uint32_t type, Elf64_Phdr *ret)
+{
+	for (unsigned i = 0; i < segments->count; i++) {
+		if (read_segment(segments, i, ret) && ret->p_type == type)
+			return true;
+	}
+	return false;
+}
+
+/* The file offset of a virtual address; SIZE_MAX: none. */
+static uint64_t offset_of(const struct segments *segments, uint64_t address)
+{
+	Elf64_Phdr segment;
+
+	for (unsigned i = 0; i < segments->count; i++) {
+		if (read_segment(segments, i, &segment) && segment.p_type == PT_LOAD &&
+		    address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz)
+			return address - segment.p_vaddr + segment.p_offset;
 	}
 	return SIZE_MAX;
 }
 
-static bool names_sanitizer(const char *text, uint64_t bytes)
+static bool names_sanitizer(const char *text, size_t bytes, bool begins, const struct name *unused)
 {
 	static const struct name names[] = { NAME("__asan_init"),  NAME("__tsan_init"),
 					     NAME("__msan_init"),  NAME("__hwasan_init"),
 					     NAME("libasan.so"),   NAME("libtsan.so"),
 					     NAME("libhwasan.so"), NAME("__lsan_") };
 
-	for (uint64_t at = 0; at < bytes; at++) {
-		if (at != 0 && text[at - 1] != 0)
+	(void)unused;
+	for (size_t at = 0; at < bytes; at++) {
+		if (at == 0 ? !begins : text[at - 1] != 0)
 			continue;
 		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 			if (bytes - at > names[i].bytes &&
@@ -92,154 +156,163 @@ static bool names_sanitizer(const char *text, uint64_t bytes)
 	return false;
 }
 
-/* A statically linked sanitizer runtime leaves no name in the dynamic table, but it starts before all constructors and has its
- * name in its messages. */
-static bool speaks_of_sanitizer(const struct file *file)
+static bool has_name(const char *text, size_t bytes, bool begins, const struct name *name)
 {
-	static const char word[] = "Sanitizer";
-	const size_t bytes = sizeof word - 1;
-
-	for (size_t at = 0; at + bytes <= file->length; at++) {
-		if (file->bytes[at] == 'S' && __builtin_memcmp(file->bytes + at, word, bytes) == 0)
+	(void)begins;
+	for (size_t at = 0; at + name->bytes <= bytes; at++) {
+		if (text[at] == name->text[0] &&
+		    __builtin_memcmp(text + at, name->text, name->bytes) == 0)
 			return true;
 	}
 	return false;
+}
+
+/* A statically linked sanitizer runtime leaves no name in the dynamic table, but it starts before all constructors and has its
+ * name in its messages. */
+static bool contains_sanitizer_string(struct elf_source *file)
+{
+	static const struct name word = NAME("Sanitizer");
+
+	return search(file, 0, file->length, has_name, &word);
 }
 
 /* Parts of a dynamic section. */
 struct dynamic {
-	const char *strings; /* its string table */
-	uint64_t strings_bytes, soname;
+	uint64_t strings, strings_bytes; /* its string table in the file */
+	uint64_t soname;
 	bool has_soname, begins_early;
 };
 
-static bool read_dynamic(const struct file *file, const Elf64_Phdr *segments, unsigned count,
-			 const Elf64_Phdr *dynamic, struct dynamic *ret)
+static bool read_dynamic(const struct segments *segments, const Elf64_Phdr *section,
+			 struct dynamic *ret)
 {
+	Elf64_Dyn entry;
 	uint64_t strings = 0;
 
 	*ret = (struct dynamic){ 0 };
-	if (!holds(file, dynamic->p_offset, dynamic->p_filesz) || dynamic->p_offset % 8 != 0)
+	if (!holds(segments->file, section->p_offset, section->p_filesz))
 		return false;
-	const Elf64_Dyn *entry = (const Elf64_Dyn *)(const void *)(file->bytes + dynamic->p_offset);
-
-	for (uint64_t i = 0; i < dynamic->p_filesz / sizeof *entry && entry[i].d_tag != DT_NULL;
-	     i++) {
-		if (entry[i].d_tag == DT_STRTAB) {
-			strings = entry[i].d_un.d_ptr;
-		} else if (entry[i].d_tag == DT_STRSZ) {
-			ret->strings_bytes = entry[i].d_un.d_val;
-		} else if (entry[i].d_tag == DT_SONAME) {
-			ret->soname = entry[i].d_un.d_val;
+	for (uint64_t at = 0; at + sizeof entry <= section->p_filesz; at += sizeof entry) {
+		if (!copy_part(segments->file, section->p_offset + at, &entry, sizeof entry))
+			return false;
+		if (entry.d_tag == DT_NULL)
+			break;
+		if (entry.d_tag == DT_STRTAB) {
+			strings = entry.d_un.d_ptr;
+		} else if (entry.d_tag == DT_STRSZ) {
+			ret->strings_bytes = entry.d_un.d_val;
+		} else if (entry.d_tag == DT_SONAME) {
+			ret->soname = entry.d_un.d_val;
 			ret->has_soname = true;
-		} else if (entry[i].d_tag == DT_PREINIT_ARRAY) {
+		} else if (entry.d_tag == DT_PREINIT_ARRAY) {
 			ret->begins_early = true;
 		}
 	}
-	uint64_t at = offset_of(segments, count, strings);
-
-	if (!holds(file, at, ret->strings_bytes))
+	ret->strings = offset_of(segments, strings);
+	if (!holds(segments->file, ret->strings, ret->strings_bytes))
 		ret->strings_bytes = 0;
-	else
-		ret->strings = file->bytes + at;
 	return true;
 }
 
-static bool is_sanitized(const struct file *file, const Elf64_Phdr *segments, unsigned count,
-			 const Elf64_Phdr *section)
+static bool is_sanitized(const struct segments *segments, const Elf64_Phdr *section)
 {
+	struct elf_source *file = segments->file;
 	struct dynamic dynamic;
 
-	return read_dynamic(file, segments, count, section, &dynamic) &&
-	       (names_sanitizer(dynamic.strings, dynamic.strings_bytes) ||
-		(dynamic.begins_early && speaks_of_sanitizer(file)));
+	return read_dynamic(segments, section, &dynamic) &&
+	       (search(file, dynamic.strings, dynamic.strings_bytes, names_sanitizer, NULL) ||
+		(dynamic.begins_early && contains_sanitizer_string(file)));
 }
 
-static struct elf_judgement judge_segments(const struct file *file, const Elf64_Ehdr *elf)
+static struct elf_judgement judge_segments(const struct segments *segments)
 {
-	const Elf64_Phdr *segments = (const Elf64_Phdr *)(const void *)(file->bytes + elf->e_phoff);
-	const Elf64_Phdr *interpreter = NULL, *dynamic = NULL;
+	Elf64_Phdr interpreter, dynamic;
 
-	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		if (segments[i].p_type == PT_INTERP)
-			interpreter = &segments[i];
-		else if (segments[i].p_type == PT_DYNAMIC)
-			dynamic = &segments[i];
-	}
-	if (interpreter == NULL || dynamic == NULL)
+	if (!find_segment(segments, PT_INTERP, &interpreter) ||
+	    !find_segment(segments, PT_DYNAMIC, &dynamic))
 		return (struct elf_judgement){ .verdict = ELF_STATIC };
-	if (!holds(file, interpreter->p_offset, interpreter->p_filesz) || interpreter->p_filesz < 2)
+	const char *path = part_of(segments->file, interpreter.p_offset, interpreter.p_filesz);
+
+	if (path == NULL || interpreter.p_filesz < 2)
 		return (struct elf_judgement){ .verdict = ELF_UNKNOWN };
-	const char *path = file->bytes + interpreter->p_offset;
-	size_t bytes = interpreter->p_filesz - 1;
+	size_t bytes = interpreter.p_filesz - 1;
 
 	if (!names_loader(path, bytes))
 		return (struct elf_judgement){ ELF_OTHER_LIBC, path, bytes };
-	if (is_sanitized(file, segments, elf->e_phnum, dynamic))
+	if (is_sanitized(segments, &dynamic))
 		return (struct elf_judgement){ .verdict = ELF_SANITIZED };
 	return (struct elf_judgement){ .verdict = ELF_FITS };
 }
 
-/* The string with its terminating zero. */
-static bool has_string(const char *bytes, uint64_t length, const struct name *string)
-{
-	for (uint64_t at = 0; length > string->bytes && at < length - string->bytes; at++) {
-		if (bytes[at] == string->text[0] &&
-		    __builtin_memcmp(bytes + at, string->text, string->bytes + 1) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* glibc's loader has its own name as its soname, which others may need as a library; musl's has none, but a variable that tells debuggers. */
-static bool is_named_loader(const struct dynamic *d)
+static bool is_named_loader(struct elf_source *file, const struct dynamic *d)
 {
-	static const struct name musl = NAME("_dl_debug_addr");
+	/* The string with its terminating zero. */
+	static const struct name musl = { "_dl_debug_addr", sizeof "_dl_debug_addr" };
+	char soname[sizeof ELF_LOADER_HERE];
 
 	if (!d->has_soname)
-		return has_string(d->strings, d->strings_bytes, &musl);
-	return d->soname < d->strings_bytes &&
-	       d->strings_bytes - d->soname >= sizeof ELF_LOADER_HERE &&
-	       __builtin_memcmp(d->strings + d->soname, ELF_LOADER_HERE, sizeof ELF_LOADER_HERE) ==
-		       0;
+		return search(file, d->strings, d->strings_bytes, has_name, &musl);
+	return d->soname < d->strings_bytes && d->strings_bytes - d->soname >= sizeof soname &&
+	       copy_part(file, d->strings + d->soname, soname, sizeof soname) &&
+	       __builtin_memcmp(soname, ELF_LOADER_HERE, sizeof soname) == 0;
 }
 
 /* ld.so has a dynamic section and no interpreter. */
-static bool is_loader(const struct file *file, const Elf64_Ehdr *elf)
+static bool is_loader(const struct segments *segments)
 {
-	const Elf64_Phdr *segments = (const Elf64_Phdr *)(const void *)(file->bytes + elf->e_phoff);
+	Elf64_Phdr section;
 	struct dynamic dynamic;
 
-	for (unsigned i = 0; i < elf->e_phnum; i++) {
-		if (segments[i].p_type == PT_DYNAMIC &&
-		    read_dynamic(file, segments, elf->e_phnum, &segments[i], &dynamic))
-			return is_named_loader(&dynamic);
-	}
-	return false;
+	return find_segment(segments, PT_DYNAMIC, &section) &&
+	       read_dynamic(segments, &section, &dynamic) &&
+	       is_named_loader(segments->file, &dynamic);
+}
+
+struct elf_judgement elf_judge_source(struct elf_source *file)
+{
+	const struct elf_judgement unknown = { .verdict = ELF_UNKNOWN };
+	size_t bytes = (size_t)MIN(file->length, (uint64_t)sizeof(Elf64_Ehdr));
+	Elf64_Ehdr elf = { .e_machine = EM_NONE };
+
+	if (!copy_part(file, 0, &elf, bytes))
+		return unknown;
+	if (bytes >= 2 && elf.e_ident[0] == '#' && elf.e_ident[1] == '!')
+		return judge_script(file);
+	if (bytes < SELFMAG || __builtin_memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0)
+		return (struct elf_judgement){ .verdict = ELF_TEXT };
+	if (elf.e_ident[EI_CLASS] != ELFCLASS64)
+		return (struct elf_judgement){ .verdict = ELF_OTHER_CLASS };
+	if (bytes < sizeof elf)
+		return unknown; /* e_ident may be cut, too: then its class is 0 */
+	if (elf.e_machine != ELF_MACHINE_HERE)
+		return (struct elf_judgement){ .verdict = ELF_OTHER_MACHINE };
+	const struct segments segments = { file, elf.e_phoff, elf.e_phnum };
+
+	if (elf.e_phentsize != sizeof(Elf64_Phdr) ||
+	    !holds(file, elf.e_phoff, (uint64_t)elf.e_phnum * sizeof(Elf64_Phdr)))
+		return unknown;
+	struct elf_judgement judgement = judge_segments(&segments);
+
+	if (judgement.verdict == ELF_STATIC && elf.e_type == ET_DYN && is_loader(&segments))
+		judgement.verdict = ELF_LOADER;
+	return judgement;
+}
+
+struct in_memory {
+	struct elf_source source;
+	const char *bytes;
+};
+
+static const char *read_memory(struct elf_source *source, uint64_t at, size_t bytes)
+{
+	(void)bytes;
+	return ((struct in_memory *)source)->bytes + at;
 }
 
 struct elf_judgement elf_judge(const void *bytes, size_t length)
 {
-	const struct file file = { bytes, length };
-	const Elf64_Ehdr *elf = bytes;
-	const struct elf_judgement unknown = { .verdict = ELF_UNKNOWN };
+	struct in_memory file = { { length, read_memory }, bytes };
 
-	if (length >= 2 && file.bytes[0] == '#' && file.bytes[1] == '!')
-		return judge_script(&file);
-	if (length < EI_NIDENT || __builtin_memcmp(bytes, ELFMAG, SELFMAG) != 0)
-		return unknown;
-	if (elf->e_ident[EI_CLASS] != ELFCLASS64)
-		return (struct elf_judgement){ .verdict = ELF_OTHER_CLASS };
-	if (length < sizeof *elf)
-		return unknown;
-	if (elf->e_machine != ELF_MACHINE_HERE)
-		return (struct elf_judgement){ .verdict = ELF_OTHER_MACHINE };
-	if (elf->e_phentsize != sizeof(Elf64_Phdr) || elf->e_phoff % 8 != 0 ||
-	    !holds(&file, elf->e_phoff, (uint64_t)elf->e_phnum * sizeof(Elf64_Phdr)))
-		return unknown;
-	struct elf_judgement judgement = judge_segments(&file, elf);
-
-	if (judgement.verdict == ELF_STATIC && elf->e_type == ET_DYN && is_loader(&file, elf))
-		judgement.verdict = ELF_LOADER;
-	return judgement;
+	return elf_judge_source(&file.source);
 }

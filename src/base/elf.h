@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Determines from the bytes of a program's file whether the recorder can be preloaded into it. Used by the collector before it
- * starts a program, and by the recorder before an exec. Pure; the bytes are untrusted input.
+ * starts a program, and by the recorder before an exec. No state; the bytes are untrusted input and may change between two reads.
  */
 #ifndef BASE_ELF_H
 #define BASE_ELF_H
@@ -28,7 +28,8 @@ enum elf_verdict {
 	ELF_FITS = 0,
 	ELF_SCRIPT,	   /* "#!": check the interpreter */
 	ELF_LOADER,	   /* ld.so itself: check the program that it is to run */
-	ELF_UNKNOWN,	   /* not an ELF file, or damaged */
+	ELF_TEXT,	   /* neither an ELF file nor a script that names its interpreter */
+	ELF_UNKNOWN,	   /* a damaged ELF file, or unreadable */
 	ELF_OTHER_CLASS,   /* 32-bit */
 	ELF_OTHER_MACHINE, /* another architecture */
 	ELF_STATIC,	   /* no dynamic loader */
@@ -38,11 +39,23 @@ enum elf_verdict {
 
 struct elf_judgement {
 	enum elf_verdict verdict;
-	/* ELF_SCRIPT: the interpreter's path; ELF_OTHER_LIBC: the loader's. Inside `bytes`, not terminated. */
+	/* ELF_SCRIPT: the interpreter's path; ELF_OTHER_LIBC: the loader's. Inside the part that was read last, not terminated. */
 	const char *path;
 	size_t path_bytes;
 };
 
+enum { ELF_PART_MAX = 64 * 1024 };
+
+/* Where the bytes of a file come from. */
+struct elf_source {
+	uint64_t length;
+	/* Returns at most ELF_PART_MAX bytes, which stay valid until the next call; NULL: they cannot be read. */
+	const char *(*get_part)(struct elf_source *source, uint64_t at, size_t bytes);
+};
+
+struct elf_judgement elf_judge_source(struct elf_source *source);
+
+/* The same for a file that is in memory as a whole. */
 struct elf_judgement elf_judge(const void *bytes, size_t length);
 
 #endif

@@ -36,7 +36,6 @@ const struct command *const commands[] = {
 	&command_help,
 	&command_version,
 	&command_generate,
-	&command_at_exit,
 	NULL,
 };
 /* clang-format on */
@@ -77,7 +76,7 @@ int command_run(const struct command *command, const struct command_steps *steps
 	status = steps->run(state, &options.common, &error);
 	if (status >= 0)
 		return status;
-	cli_error("%s", error.message);
+	cli_report(&error);
 	return CLI_FAILED;
 }
 
@@ -100,6 +99,13 @@ void cli_error(const char *format, ...)
 	print_message(format, args);
 	va_end(args);
 	fputc('\n', stderr);
+}
+
+void cli_report(const struct error *error)
+{
+	cli_error("%s", error->message);
+	if (error->hint)
+		fprintf(stderr, "  %s\n", error->hint);
 }
 
 int cli_usage_error(const char *command, const char *format, ...)

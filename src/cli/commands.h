@@ -75,7 +75,6 @@ extern const struct command command_export;
 extern const struct command command_agent;
 extern const struct command command_doctor;
 extern const struct command command_generate;
-extern const struct command command_at_exit;
 extern const struct command command_help;
 extern const struct command command_version;
 
@@ -98,6 +97,8 @@ int command_show_help(const struct command *command);
 
 /* Prints "heapgauge: MESSAGE" to stderr: one sentence that says what happened, why, and what to do next. */
 void cli_error(const char *format, ...) PRINTF_LIKE(1, 2);
+/* Prints an error, and its hint on a second line. */
+void cli_report(const struct error *error);
 /* Does the same for a wrong command line and adds where to read more; returns CLI_USAGE. Names the source of the
  * value if it was not the command line. `command` may be NULL. */
 int cli_usage_error(const char *command, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -250,29 +250,53 @@ static const struct libc_object *own_map(void)
 	return map != NULL ? map : libc_first_object();
 }
 
-/* Nobody depends on preloaded objects, but they precede the first one that we depend on, libc. After libc, the first object that no
- * earlier one depends on was loaded by dlopen. */
+/* This object and all before it were loaded at start. Any older value is also valid. */
+static const struct libc_object *last_at_start;
+
+/* Returns the first object that we depend on. All preloaded objects precede it. */
+static const struct libc_object *first_needed(void)
+{
+	const struct libc_object *own = own_map(), *map = own;
+
+	while (libc_next_object(map) != NULL && (map == own || !is_needed_by(map, own)))
+		map = libc_next_object(map);
+	return map;
+}
+
+/* True if `map` is `last` or before it. */
+static bool is_until(const struct libc_object *last, const struct libc_object *map)
+{
+	const struct libc_object *at = libc_first_object();
+
+	while (at != NULL && at != map && at != last)
+		at = libc_next_object(at);
+	return at != NULL && at == map;
+}
+
+/* After libc, the first object that no earlier one depends on was loaded by dlopen. */
 bool lookup_was_there_at_start(const struct libc_object *map)
 {
-	static const struct libc_object
-		*known; /* it and all before it were; any older value is also valid */
-	const struct libc_object *last = __atomic_load_n(&known, __ATOMIC_RELAXED);
-	const struct libc_object *own = own_map(), *before = map;
+	const struct libc_object *last = __atomic_load_n(&last_at_start, __ATOMIC_RELAXED), *next;
 
-	if (last == NULL) {
-		for (last = own; libc_next_object(last) != NULL; last = libc_next_object(last)) {
-			if (last != own && is_needed_by(last, own))
-				break;
-		}
-	}
-	while (before != NULL && before != last)
-		before = libc_next_object(before);
-	if (before != NULL)
-		return true;
-	while (last != map && libc_next_object(last) != NULL && is_needed(libc_next_object(last)))
-		last = libc_next_object(last);
-	__atomic_store_n(&known, last, __ATOMIC_RELAXED);
-	return last == map;
+	if (last == NULL)
+		last = first_needed();
+	while (!is_until(last, map) && (next = libc_next_object(last)) != NULL && is_needed(next))
+		last = next;
+	__atomic_store_n(&last_at_start, last, __ATOMIC_RELAXED);
+	return is_until(last, map);
+}
+
+void lookup_find_permanent(void)
+{
+	if (libc_first_object() != NULL)
+		lookup_was_there_at_start(NULL);
+}
+
+bool lookup_is_permanent(const struct libc_object *map)
+{
+	const struct libc_object *last = __atomic_load_n(&last_at_start, __ATOMIC_RELAXED);
+
+	return libc_is_musl() || (last != NULL && is_until(last, map));
 }
 
 /* Moves to the next object before `end` that has tables; end NULL: no limit. Skips the vdso. */

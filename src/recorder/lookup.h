@@ -70,6 +70,13 @@ bool lookup_relocation_is(const struct lookup_relocations *all, const Elf64_Rela
 /* True if the object was loaded at program start. */
 bool lookup_was_there_at_start(const struct libc_object *map);
 
+/* Finds all objects that the program started with. At start-up. */
+void lookup_find_permanent(void);
+
+/* True if the object is certainly never unloaded: in musl, and in glibc if it was loaded at program start. False if unknown. Any
+ * thread, any time: reads only descriptors that are never freed. */
+bool lookup_is_permanent(const struct libc_object *map);
+
 /* The address that an entry of an object's dynamic section points to. */
 const void *lookup_bucket(const struct libc_object *map, const Elf64_Dyn *entry);
 

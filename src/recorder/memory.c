@@ -9,10 +9,13 @@
 #include "recorder/memory.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "format/live/live_budget.h"
 #include "recorder/hooks/hook.h"
+#include "recorder/lock.h"
 #include "recorder/process/settings.h"
 #include "recorder/sys.h"
 
@@ -94,23 +97,54 @@ void memory_open_ahead(void)
 		memory_open(ahead[i].region, memory_opened(ahead[i].region) + ahead[i].bytes);
 }
 
-/* Only one of several threads releases a piece, because the program may reuse it at once. The new size is stored first: a child
- * forked in between may keep some of the piece, but takes nothing from the program. */
-static void give_back(int region, uint64_t kept)
+/* Waits until no thread uses what the word counts. False: it has not ended within 100 ms, as after a jump out of a signal handler. */
+static bool wait_until_unused(const uint32_t *word)
 {
-	uint64_t *bytes = &memory.kept_bytes[region];
-	uint64_t had = __atomic_load_n(bytes, __ATOMIC_RELAXED);
+	const struct timespec pause = { .tv_nsec = LOCK_WAIT_NS };
 
-	while (kept < had && !__atomic_compare_exchange_n(bytes, &had, kept, false,
-							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-	if (kept >= had)
-		return;
-	__atomic_store_n(&memory.head->region[region].bytes, kept, __ATOMIC_RELAXED);
-	sys_munmap(memory.region[region] + kept, had - kept);
+	for (int waits = 0; waits < LOCK_WAITS; waits++) {
+		uint32_t users = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+		if (users == 0)
+			return true;
+		if (!sys_may(SYS_WAIT))
+			break;
+		sys_call6(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, users, (long)&pause, 0, 0);
+	}
+	return false;
 }
 
-/* share: of the memory kept for later, in 64ths. A thread that opens a piece right now fails and counts that. */
+/* Keep room for at least a few areas: each block far from the others needs one. */
+static uint64_t kept_units(int region, uint64_t bytes)
+{
+	uint64_t unit = region == LIVE_LEAVES || region == LIVE_AREAS ? LIVE_LEAF_UNIT : sys_page();
+
+	return (bytes + unit - 1) & ~(unit - 1);
+}
+
+/* The program may reuse the memory at once. So no thread may be opening some of it: lower the limit, wait for the threads that may not
+ * have seen that, and keep what they have opened. The new size is stored first: a child forked in between may keep some of the piece,
+ * but takes nothing from the program. */
+static void give_back(int region, uint64_t kept)
+{
+	uint64_t *limit = &memory.head->region[region].bytes, had = memory.kept_bytes[region];
+
+	if (kept >= had)
+		return;
+	__atomic_store_n(limit, kept, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	CHAOS_DELAY();
+	if (wait_until_unused(&memory.opening[region]))
+		kept = MIN(MAX(kept, kept_units(region, memory_opened(region))), had);
+	else
+		kept = had;
+	__atomic_store_n(&memory.kept_bytes[region], kept, __ATOMIC_RELAXED);
+	__atomic_store_n(limit, kept, __ATOMIC_RELAXED);
+	if (kept < had)
+		sys_munmap(memory.region[region] + kept, had - kept);
+}
+
+/* share: of the memory kept for later, in 64ths. */
 void memory_shrink(uint64_t limit_bytes)
 {
 	static const uint8_t share[LIVE_REGIONS] = {
@@ -121,13 +155,17 @@ void memory_shrink(uint64_t limit_bytes)
 		[LIVE_TAGS] = 1,      [LIVE_VISITS] = 1,	[LIVE_SAMPLED] = 1,
 		[LIVE_LEAF_ERAS] = 1, [LIVE_ERAS] = 7,		[LIVE_CODES] = 1,
 	};
+
+	while (__atomic_exchange_n(&memory.shrinking, 1, __ATOMIC_ACQUIRE) != 0) {
+		if (!wait_until_unused(&memory.shrinking))
+			return;
+	}
 	for (int i = 0; i < LIVE_REGIONS; i++) {
 		uint64_t kept = memory_opened(i) + limit_bytes / MEMORY_LIMIT_PART / 64 * share[i];
-		/* Keep room for at least a few areas: each block far from the others needs one. */
-		uint64_t unit = i == LIVE_LEAVES || i == LIVE_AREAS ? LIVE_LEAF_UNIT : sys_page();
 
-		give_back(i, (kept + unit - 1) & ~(unit - 1));
+		give_back(i, kept_units(i, kept));
 	}
+	__atomic_store_n(&memory.shrinking, 0, __ATOMIC_RELEASE);
 }
 
 /* Pieces grow with the region: a small program gets small pieces, a large one makes few calls. Those of a file are smaller, since
@@ -200,7 +238,7 @@ static bool open_pages(enum live_region region, uint64_t from, uint64_t bytes, b
 	       sys_populate(at, bytes);
 }
 
-COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool reserve)
+static bool open_region(enum live_region region, uint64_t bytes, bool reserve)
 {
 	uint64_t *opened = &memory.head->opened[region];
 	uint64_t from = __atomic_load_n(opened, __ATOMIC_ACQUIRE);
@@ -232,6 +270,16 @@ COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool 
 		return true; /* another thread was faster */
 	health_add(HEALTH_memory_failures);
 	return false;
+}
+
+COLD static bool memory_open_slow(enum live_region region, uint64_t bytes, bool reserve)
+{
+	__atomic_fetch_add(&memory.opening[region], 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* before reading the limit: give_back */
+	bool opened = open_region(region, bytes, reserve);
+
+	__atomic_fetch_sub(&memory.opening[region], 1, __ATOMIC_RELEASE);
+	return opened;
 }
 
 bool memory_open(enum live_region region, uint64_t bytes)

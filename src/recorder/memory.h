@@ -25,6 +25,8 @@ struct memory {
 	uint64_t total_bytes;
 	/* Size of each region when it was mapped, and after memory_shrink: the program may have reused the memory in between. */
 	uint64_t reserved_bytes[LIVE_REGIONS], kept_bytes[LIVE_REGIONS];
+	uint32_t opening[LIVE_REGIONS]; /* threads that are opening a piece */
+	uint32_t shrinking;		/* 1: a thread is in memory_shrink */
 };
 extern HIDDEN struct memory memory;
 

@@ -118,6 +118,34 @@ static bool make_others(struct slot *slot, uint32_t thread)
 	return true;
 }
 
+/* As memory_scratch rounds it. */
+static uint64_t scratch_bytes(uint64_t bytes)
+{
+	return (bytes + 63) & ~63ull;
+}
+
+/* Opens all memory that a new slot needs, before any of it is used. A thread that gets no slot tries again every now and then, and a
+ * slot made in part would be lost each time. */
+static bool open_memory_of_slot(uint32_t limit)
+{
+	uint64_t slots = memory_used(LIVE_SLOTS), threads = memory_used(LIVE_THREADS),
+		 counters = memory_used(LIVE_SITE_COUNTERS);
+	uint64_t scratch = scratch_bytes(sizeof(struct slot)) +
+			   scratch_bytes(sizeof(struct stack_ranges)) +
+			   2 * scratch_bytes(sizeof(struct cfi_scratch)) +
+			   scratch_bytes(TABLE_FIRST * sizeof(struct table_entry)) +
+			   scratch_bytes(walk_bytes(limit));
+
+	if (slots % SLOT_STRIDE == 0) /* a new page of the directory */
+		scratch += scratch_bytes(SLOT_STRIDE * sizeof(struct slot *));
+	return slots < SLOT_LIMIT && (counters + LIVE_KINDS) >> LIVE_SMALL_COUNTERS_BITS == 0 &&
+	       memory_open(LIVE_SCRATCH, memory_used(LIVE_SCRATCH) + scratch) &&
+	       memory_open(LIVE_SLOTS, (slots + 1) * sizeof(struct live_slot)) &&
+	       memory_open(LIVE_THREADS, (threads + 1) * sizeof(struct live_thread)) &&
+	       memory_open(LIVE_SITE_COUNTERS,
+			   (counters + LIVE_KINDS) * sizeof(struct live_site_counters));
+}
+
 static bool scratch_allocate(struct slot *slot, uint32_t limit)
 {
 	/* Small ones first, so that they share the slot's pages. */
@@ -131,7 +159,6 @@ static bool scratch_allocate(struct slot *slot, uint32_t limit)
 	    slot->cfi == NULL || slot->cfi_nested == NULL)
 		return false;
 	slot->walk = walk_place(walk, limit);
-	slot->cache_memory = stack_cache_memory(slot->id);
 	slot->tags = (struct slot_tags *)&tags_none; /* never written: lookups in it find nothing */
 	return true;
 }
@@ -149,11 +176,13 @@ static uint64_t next_number(bool inherited)
 
 static struct slot *make(int my_tid)
 {
+	if (!open_memory_of_slot(memory.head->depth_limit))
+		return NULL;
 	struct slot *slot = memory_scratch(sizeof *slot);
 	struct slot **place;
 	uint64_t id, number;
 
-	if (slot == NULL)
+	if (slot == NULL) /* another thread was faster: only then, some memory is lost */
 		return NULL;
 	id = memory_append(LIVE_SLOTS, 1, sizeof(struct live_slot));
 	if (id == UINT64_MAX || (place = place_of((uint32_t)id)) == NULL)
@@ -163,6 +192,7 @@ static struct slot *make(int my_tid)
 	if (!scratch_allocate(slot, memory.head->depth_limit) ||
 	    (number = next_number(false)) == UINT64_MAX || !make_others(slot, (uint32_t)number))
 		return NULL; /* the slot stays empty: tid 0 */
+	slot->cache_memory = stack_cache_memory(slot->id);
 	__atomic_store_n(place, slot, __ATOMIC_RELEASE);
 	account_join(slot);
 	__atomic_store_n(&slot->live->tid, (uint32_t)my_tid, __ATOMIC_RELEASE);

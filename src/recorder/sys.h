@@ -76,8 +76,8 @@ enum sys_group {
 	SYS_WAIT = 16,	 /* waiting for a lock whose owner is not running */
 	SYS_READ = 32,	 /* reading our own memory at addresses that may be unmapped */
 	SYS_ALL = 63,
-	SYS_REPORT = 64, /* forking and waiting, for the report at exit */
-	SYS_DUMP = 128,	 /* adding an opened piece to core files */
+	SYS_HOLD = 64,	/* waiting at exit, until the collector has read our memory */
+	SYS_DUMP = 128, /* adding an opened piece to core files */
 };
 extern unsigned sys_forbidden;
 

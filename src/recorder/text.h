@@ -16,6 +16,15 @@ static inline bool text_begins(const char *text, const char *with)
 	return *with == 0;
 }
 
+static inline bool text_is(const char *text, const char *word)
+{
+	while (*word && *text == *word) {
+		text++;
+		word++;
+	}
+	return *word == 0 && *text == 0;
+}
+
 /* Both append at `at` and return the new end. */
 static inline size_t text_append(char *to, size_t at, size_t room, const char *text)
 {

@@ -57,7 +57,10 @@ static void script_names_its_interpreter(void **state)
 	assert_int_equal(judgement.verdict, ELF_SCRIPT);
 	assert_int_equal(judgement.path_bytes, 7);
 	assert_memory_equal(judgement.path, "/bin/sh", 7);
-	assert_int_equal(elf_judge("#!\n", 3).verdict, ELF_UNKNOWN);
+	assert_int_equal(elf_judge("#!\n", 3).verdict, ELF_TEXT);
+	assert_int_equal(elf_judge("echo\n", 5).verdict, ELF_TEXT);
+	assert_int_equal(elf_judge("", 0).verdict, ELF_TEXT);
+	assert_int_equal(elf_judge(ELFMAG, SELFMAG).verdict, ELF_OTHER_CLASS);
 }
 
 static void class_machine_and_loader_are_compared(void **state)
@@ -128,6 +131,98 @@ static void every_cut_and_many_bends_are_survived(void **state)
 	file_map_release(&file);
 }
 
+struct in_parts {
+	struct elf_source source;
+	const char *bytes;
+	char part[ELF_PART_MAX];
+	uint64_t cut; /* from here on, reading fails */
+};
+
+/* Each part overwrites the one before. */
+static const char *read_part(struct elf_source *source, uint64_t at, size_t bytes)
+{
+	struct in_parts *file = (struct in_parts *)source;
+
+	assert_true(bytes <= sizeof file->part && at + bytes <= source->length);
+	memset(file->part, 'x', sizeof file->part);
+	memcpy(file->part, file->bytes + at, bytes);
+	return at + bytes <= file->cut ? file->part : NULL;
+}
+
+static void assert_same_in_parts(const char *path)
+{
+	struct file_map file;
+
+	load(path, &file);
+	struct elf_judgement whole = elf_judge(file.bytes.data, file.bytes.size);
+	struct in_parts parts = { .source = { file.bytes.size, read_part },
+				  .bytes = (const char *)file.bytes.data,
+				  .cut = UINT64_MAX };
+	struct elf_judgement judgement = elf_judge_source(&parts.source);
+
+	assert_int_equal(judgement.verdict, whole.verdict);
+	assert_int_equal(judgement.path_bytes, whole.path_bytes);
+	for (parts.cut = 0; parts.cut < file.bytes.size; parts.cut += parts.cut / 8 + 1)
+		assert_true(elf_judge_source(&parts.source).verdict <= ELF_SANITIZED);
+	file_map_release(&file);
+}
+
+static void reading_in_parts_gives_the_same_judgement(void **state)
+{
+	static const char *const paths[] = { "/bin/true",
+					     "/lib/" ELF_FOLDER_HERE "/" ELF_LOADER_HERE,
+					     "/lib/" ELF_FOLDER_HERE "/libz.so.1", "/usr/bin/ldd" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		assert_same_in_parts(paths[i]);
+}
+
+/* At every distance from the end of a part. */
+static void a_word_across_two_parts_is_found(void **state)
+{
+	enum { BYTES = 2 * ELF_PART_MAX };
+	static const char word[] = "__asan_init";
+	static struct {
+		Elf64_Ehdr elf;
+		Elf64_Phdr segment[3];
+		Elf64_Dyn dynamic[4];
+		char loader[sizeof ELF_LOADER_HERE], strings[BYTES];
+	} file;
+	uint64_t strings = (uint64_t)(file.strings - (char *)&file);
+
+	(void)state;
+	file.elf = (Elf64_Ehdr){ .e_ident = ELFMAG,
+				 .e_machine = ELF_MACHINE_HERE,
+				 .e_phoff = sizeof file.elf,
+				 .e_phentsize = sizeof *file.segment,
+				 .e_phnum = ARRAY_SIZE(file.segment) };
+	file.elf.e_ident[EI_CLASS] = ELFCLASS64;
+	file.segment[0] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_filesz = sizeof file };
+	file.segment[1] = (Elf64_Phdr){ .p_type = PT_INTERP,
+					.p_offset = (uint64_t)(file.loader - (char *)&file),
+					.p_filesz = sizeof file.loader };
+	file.segment[2] =
+		(Elf64_Phdr){ .p_type = PT_DYNAMIC,
+			      .p_offset = (uint64_t)((char *)file.dynamic - (char *)&file),
+			      .p_filesz = sizeof file.dynamic };
+	file.dynamic[0] = (Elf64_Dyn){ DT_STRTAB, { strings } };
+	file.dynamic[1] = (Elf64_Dyn){ DT_STRSZ, { BYTES } };
+	memcpy(file.loader, ELF_LOADER_HERE, sizeof file.loader);
+	for (size_t at = ELF_PART_MAX - 64; at < ELF_PART_MAX + 8; at++) {
+		struct in_parts parts = { .source = { sizeof file, read_part },
+					  .bytes = (const char *)&file,
+					  .cut = UINT64_MAX };
+
+		memset(file.strings, 0, BYTES);
+		assert_int_equal(elf_judge_source(&parts.source).verdict, ELF_FITS);
+		memcpy(file.strings + at, word, sizeof word);
+		assert_int_equal(elf_judge_source(&parts.source).verdict, ELF_SANITIZED);
+		file.strings[at - 1] = 'x'; /* the end of another name */
+		assert_int_equal(elf_judge_source(&parts.source).verdict, ELF_FITS);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +232,8 @@ int main(void)
 		cmocka_unit_test(script_names_its_interpreter),
 		cmocka_unit_test(class_machine_and_loader_are_compared),
 		cmocka_unit_test(every_cut_and_many_bends_are_survived),
+		cmocka_unit_test(reading_in_parts_gives_the_same_judgement),
+		cmocka_unit_test(a_word_across_two_parts_is_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

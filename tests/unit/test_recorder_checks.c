@@ -117,6 +117,14 @@ static void go_on(void)
 
 /* ---- where things are ---- */
 
+/* Where the next entry of the stack cache goes. */
+static struct stack_cache_entry *next_entry(void)
+{
+	const struct stack_cache *stack_cache = thread_state.slot->stack_cache;
+
+	return stack_cache_entry(stack_cache, stack_cache->used);
+}
+
 static struct live_site_counters *counters_of(uint32_t kind)
 {
 	for (uint32_t i = 1; i < memory.head->used[LIVE_SITE_COUNTERS]; i++) {
@@ -299,7 +307,7 @@ static struct lock lock, other;
 	X(0, memory_site(last(LIVE_SITES))->entry = LIVE_ENTRIES, "site->entry < LIVE_ENTRIES")    \
 	X(0, memory_site(last(LIVE_SITES))->interval = 1, "site->interval == 0")                   \
 	X(1, *scratch_word(table_tag(memory_site(7)->key), 7) ^= UINT64_C(3) << 32, "site_find(")  \
-	X(1, *scratch_word(table_tag(memory_site(7)->key), 7) ^= 64, "site_find(")                 \
+	X(1, *scratch_word(table_tag(memory_site(7)->key), 7) ^= 64, "table_check(&sites)")        \
 	/* records and slots */                                                                    \
 	X(0, counters_of(LIVE_KIND_HEAP)->site = last(LIVE_SITES) + 1, "counters->site <")         \
 	X(0, counters_of(LIVE_KIND_HEAP)->key ^= 2,                                                \
@@ -366,7 +374,8 @@ static struct lock lock, other;
 	/* rules and walks */                                                                      \
 	X(0, rule_table->used++, "filled == rule_table->used")                                     \
 	X(0, thread_state.slot->walk->info[0].hash++, "info->hash == hash")                        \
-	X(0, thread_state.slot->stack_cache->used += 16, "entry->key != 0")                        \
+	X(0, (next_entry()->key = 0, thread_state.slot->stack_cache->used += 16),                  \
+	  "entry->key != 0")                                                                       \
 	X(0, thread_state.slot->stack_cache->place[5] = 1 << 30,                                   \
 	  "stack_cache->place[i] < stack_cache->used")                                             \
 	/* locks */                                                                                \

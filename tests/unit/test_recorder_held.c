@@ -286,6 +286,43 @@ static void an_unmapping_without_the_lock_is_made_up_for(void **state)
 	assert_int_equal(unmap_calls() - freed, 30);
 }
 
+/* munmap has failed to get the lock, and its range was mapped again before the next owner makes up for it. */
+static void an_unmapping_without_the_lock_leaves_what_came_after_it_alone(void **state)
+{
+	(void)state;
+	maps_reset();
+	memory.head->map_live_bytes = 0;
+	maps_add(&slots[0], base, 2 * LIVE_PAGE, counters_of_slot(0));
+	uint64_t until = maps_additions();
+
+	maps_add(&slots[1], base, LIVE_PAGE,
+		 counters_of_slot(1)); /* between munmap and its record */
+	maps_lock.word = 2 + LOCK_GIVE_UPS * LOCK_GIVEN_UP;
+	held = NULL;
+	maps_remove_before(&slots[0], until, base, 2 * LIVE_PAGE);
+	maps_lock.word = 0;
+	maps_add(&slots[0], base + 8 * LIVE_PAGE, LIVE_PAGE, counters_of_slot(0));
+	assert_int_equal(memory.head->map_live_bytes, 2 * LIVE_PAGE);
+	maps_remove(&slots[1], base, 16 * LIVE_PAGE);
+	assert_int_equal(memory.head->map_live_bytes, 0);
+}
+
+/* munmap(NULL, bytes) is a valid call. An entry without a key would stay pending. */
+static void an_unmapping_from_address_0_leaves_nothing_pending(void **state)
+{
+	(void)state;
+	maps_reset();
+	memory.head->map_live_bytes = 0;
+	memory.head->health[HEALTH_unknown_ends] = 0;
+	maps_add(&slots[0], base, LIVE_PAGE, counters_of_slot(0));
+	maps_lock.word = 2 + LOCK_GIVE_UPS * LOCK_GIVEN_UP;
+	maps_remove(&slots[0], 0, LIVE_PAGE);
+	assert_int_equal(unknown_ends(), 1);
+	assert_true(deferred_frees_is_empty(&late));
+	maps_lock.word = 0;
+	maps_remove(&slots[0], base, LIVE_PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +333,8 @@ int main(void)
 		cmocka_unit_test(a_mapping_that_moves_leaves_what_came_after_it_alone),
 		cmocka_unit_test(a_mapping_that_moves_is_nobody_elses),
 		cmocka_unit_test(an_unmapping_without_the_lock_is_made_up_for),
+		cmocka_unit_test(an_unmapping_without_the_lock_leaves_what_came_after_it_alone),
+		cmocka_unit_test(an_unmapping_from_address_0_leaves_nothing_pending),
 	};
 
 	return cmocka_run_group_tests(tests, make_profile, NULL);

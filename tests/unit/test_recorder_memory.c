@@ -2,6 +2,7 @@
 /* links: recorder-parts format base */
 /* The recorder's budget: what the collector says, or a share of the live heap up to a limit, which the recorder looks at
  * itself because a heap may grow faster than a collector follows. */
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -150,6 +151,70 @@ static void all_is_released_but_what_was_given_back(void **state)
 	done((struct live_header *)(void *)head);
 }
 
+static struct live_header *shared;
+
+/* Opens piece by piece, and writes to each. */
+static void *open_and_write(void *unused)
+{
+	uint64_t bytes = 0;
+
+	while (memory_open(LIVE_NODES, bytes + 4096)) {
+		memory.region[LIVE_NODES][bytes] = 1;
+		bytes += 4096;
+	}
+	return unused;
+}
+
+/* Whoever opens a piece while the region shrinks keeps it or fails. */
+static void what_is_opened_while_a_region_shrinks_stays(void **state)
+{
+	enum { ROUNDS = 200, PAGES = 64 };
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		pthread_t thread;
+
+		shared = fresh(64 * MIB, 64 * MIB);
+		assert_int_equal(pthread_create(&thread, NULL, open_and_write, NULL), 0);
+		while (memory_opened(LIVE_NODES) < (uint64_t)(round % PAGES) * 4096)
+			;
+		memory_shrink(1 * MIB);
+		uint64_t kept = memory.kept_bytes[LIVE_NODES],
+			 reserved = memory.reserved_bytes[LIVE_NODES];
+		/* What the program maps there is its own from now on. */
+		char *own = mmap(
+			memory.region[LIVE_NODES] + kept, reserved - kept, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_true(memory_opened(LIVE_NODES) <= kept);
+		assert_true(reserved == kept || own != MAP_FAILED);
+		for (uint64_t at = 0; at < MIN(reserved - kept, 4 * MIB); at += 4096)
+			assert_int_equal(own[at], 0);
+		done(shared);
+	}
+}
+
+/* As after a jump out of a signal handler in the middle. */
+static void a_region_that_is_being_opened_for_ever_is_kept(void **state)
+{
+	struct live_header *head = fresh(64 * MIB, 64 * MIB);
+	uint64_t reserved = memory.reserved_bytes[LIVE_NODES];
+
+	(void)state;
+	memory.opening[LIVE_NODES] = 1;
+	memory_shrink(64 * MIB);
+	assert_int_equal(memory.kept_bytes[LIVE_NODES], reserved);
+	assert_int_equal(head->region[LIVE_NODES].bytes, reserved);
+	assert_true(memory.kept_bytes[LIVE_SITES] < memory.reserved_bytes[LIVE_SITES]);
+	memory.opening[LIVE_NODES] = 0;
+	memory_shrink(64 * MIB);
+	assert_true(memory.kept_bytes[LIVE_NODES] < reserved);
+	assert_true(memory_open(LIVE_NODES, 4096));
+	assert_int_equal(memory.opening[LIVE_NODES], 0);
+	done(head);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +223,8 @@ int main(void)
 		cmocka_unit_test(a_third_of_the_heap_is_had_without_the_collectors_word),
 		cmocka_unit_test(the_limit_bounds_that_share),
 		cmocka_unit_test(all_is_released_but_what_was_given_back),
+		cmocka_unit_test(what_is_opened_while_a_region_shrinks_stays),
+		cmocka_unit_test(a_region_that_is_being_opened_for_ever_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,6 +88,7 @@ static void what_is_put_is_there_until_it_is_taken(void **state)
 		most = holds > most ? holds : most;
 		uint32_t other = (random >> 12) % ADDRESSES;
 
+		assert_int_equal(sampled_blocks_has(address_of(other)), model[other].counters != 0);
 		if (model[other].counters != 0)
 			assert_true(sampled_blocks_may_have((const void *)address_of(other)));
 	}

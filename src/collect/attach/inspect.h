@@ -35,10 +35,6 @@ int inspect_core_copy(struct profile_copy *copied, const struct core_file *core,
 int inspect_core_copied(const struct profile_copy *copied, const char *version,
 			struct recording *ret, struct error *error);
 
-/* The same for a process that is about to exit and waits for the caller; `path` leads to its profile, or a copy of it. */
-int inspect_exiting(const char *path, const char *version, struct recording *ret,
-		    struct error *error);
-
 /* The CLOCK_REALTIME at which such a process was last active; 0 if unknown. Reads little of the file. */
 uint64_t inspect_file_seen(const char *path);
 

@@ -67,30 +67,35 @@ static enum privilege privilege_of_file(const char *path)
 /* The loader ignores LD_PRELOAD if a program gets other privileges than its caller has. */
 static int check_privileges(const char *path, const char *subject, struct error *error)
 {
-	enum privilege privilege = privilege_of_file(path);
-
-	switch (privilege) {
+	switch (privilege_of_file(path)) {
 	case PRIVILEGE_SET_USER_ID:
+		error_set(error, "%s is set-user-id: the loader does not load the recorder into it",
+			  subject);
+		return error_hint(
+			error,
+			"Record a copy without that bit (cp does not keep it), or run heapgauge as its owner.");
 	case PRIVILEGE_SET_GROUP_ID:
-		return error_set(
+		error_set(error,
+			  "%s is set-group-id: the loader does not load the recorder into it",
+			  subject);
+		return error_hint(
 			error,
-			"%s is %s: the loader does not load the recorder into it.\n"
-			"  Record a copy without that bit (cp does not keep it), or run heapgauge as its %s.",
-			subject,
-			privilege == PRIVILEGE_SET_USER_ID ? "set-user-id" : "set-group-id",
-			privilege == PRIVILEGE_SET_USER_ID ? "owner" : "group");
+			"Record a copy without that bit (cp does not keep it), or run heapgauge as its group.");
 	case PRIVILEGE_CAPABILITIES:
-		return error_set(
+		error_set(error,
+			  "%s has file capabilities: the loader does not load the recorder into it",
+			  subject);
+		return error_hint(
 			error,
-			"%s has file capabilities: the loader does not load the recorder into it.\n"
-			"  Record a copy without them (cp does not keep them), or run heapgauge as root.",
-			subject);
+			"Record a copy without them (cp does not keep them), or run heapgauge as root.");
 	case PRIVILEGE_OF_CALLER:
-		return error_set(
+		error_set(
 			error,
-			"%s would run with an effective user or group that is not the real one, as heapgauge does: the loader does not load the recorder into it.\n"
-			"  Run heapgauge itself without set-user-id, or with real and effective ids alike.",
+			"%s would run with an effective user or group that is not the real one, as heapgauge does: the loader does not load the recorder into it",
 			subject);
+		return error_hint(
+			error,
+			"Run heapgauge itself without set-user-id, or with real and effective ids alike.");
 	case PRIVILEGE_NONE:
 		break;
 	}
@@ -102,39 +107,36 @@ static int explain_verdict(const struct elf_judgement *judgement, const char *su
 {
 	switch (judgement->verdict) {
 	case ELF_STATIC:
-		return error_set(error,
-				 "%s is statically linked: the recorder cannot be loaded into it.\n"
-				 "  Record a dynamically linked build.",
-				 subject);
+		error_set(error, "%s is statically linked: the recorder cannot be loaded into it",
+			  subject);
+		return error_hint(error, "Record a dynamically linked build.");
 	case ELF_OTHER_CLASS:
-		return error_set(error,
-				 "%s is a 32-bit program: the recorder is a 64-bit one.\n"
-				 "  Record a 64-bit build.",
-				 subject);
+		error_set(error, "%s is a 32-bit program: the recorder is a 64-bit one", subject);
+		return error_hint(error, "Record a 64-bit build.");
 	case ELF_OTHER_MACHINE:
-		return error_set(
+		error_set(error, "%s is built for another architecture than the recorder", subject);
+		return error_hint(
 			error,
-			"%s is built for another architecture than the recorder.\n"
-			"  Record a build for this machine, or run heapgauge on a machine of that architecture.",
-			subject);
+			"Record a build for this machine, or run heapgauge on a machine of that architecture.");
 	case ELF_OTHER_LIBC:
-		return error_set(
+		error_set(
 			error,
-			"%s is built for another C library (its loader is %.*s), and the recorder for glibc and musl.\n"
-			"  Record a build for one of these.",
+			"%s is built for another C library (its loader is %.*s), and the recorder for glibc and musl",
 			subject,
 			(int)(judgement->path_bytes < NAME_SHOWN ? judgement->path_bytes
 								 : NAME_SHOWN),
 			judgement->path);
+		return error_hint(error, "Record a build for one of these.");
 	case ELF_SANITIZED:
-		return error_set(
+		error_set(
 			error,
-			"%s is built with a sanitizer, which has its own allocator and allows no other.\n"
-			"  Record a build without -fsanitize.",
+			"%s is built with a sanitizer, which has its own allocator and allows no other",
 			subject);
+		return error_hint(error, "Record a build without -fsanitize.");
 	case ELF_FITS:
 	case ELF_LOADER:
 	case ELF_SCRIPT:
+	case ELF_TEXT:
 	case ELF_UNKNOWN:
 		break;
 	}
@@ -197,21 +199,25 @@ int preflight_recorder(const char *recorder, struct error *error)
 	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
 	enum elf_verdict verdict;
 
-	if (strpbrk(recorder, " :\t\n"))
-		return error_set(
+	if (strpbrk(recorder, " :\t\n")) {
+		error_set(
 			error,
-			"the recorder %.*s has a space or a colon in its path, which LD_PRELOAD cannot name.\n"
-			"  Set HEAPGAUGE_RECORDER to a copy of it elsewhere.",
+			"the recorder %.*s has a space or a colon in its path, which LD_PRELOAD cannot name",
 			2 * NAME_SHOWN, recorder);
+		return error_hint(error, "Set HEAPGAUGE_RECORDER to a copy of it elsewhere.");
+	}
 	if (file_map_open(&map, recorder, error) < 0)
 		return error_wrap(error, "cannot read the recorder");
 	/* A library has no interpreter, so it looks like a static program, or like the loader itself. */
 	verdict = elf_judge(map.bytes.data, map.bytes.size).verdict;
-	if (verdict != ELF_STATIC && verdict != ELF_LOADER)
-		return error_set(
+	if (verdict != ELF_STATIC && verdict != ELF_LOADER) {
+		error_set(
 			error,
-			"%.*s is not a recorder for this machine: it is damaged, or built for another architecture.\n"
-			"  Install heapgauge again, or set HEAPGAUGE_RECORDER to its libheapgauge.so.",
+			"%.*s is not a recorder for this machine: it is damaged, or built for another architecture",
 			2 * NAME_SHOWN, recorder);
+		return error_hint(
+			error,
+			"Install heapgauge again, or set HEAPGAUGE_RECORDER to its libheapgauge.so.");
+	}
 	return 0;
 }

@@ -59,8 +59,6 @@ static inline bool live_is_disabled(const char *value)
 #define LIVE_ENV_DEPTH "HEAPGAUGE_DEPTH"
 #define LIVE_ENV_BUDGET "HEAPGAUGE_BUDGET"
 #define LIVE_ENV_EVERY "HEAPGAUGE_EVERY"	   /* "10s": a snapshot that often */
-#define LIVE_ENV_REPORT "HEAPGAUGE_REPORT"	   /* "stderr" or a file: the summary at exit */
-#define LIVE_ENV_OUTPUT "HEAPGAUGE_OUTPUT"	   /* a file: a recording at exit */
 #define LIVE_ENV_WRAP "HEAPGAUGE_WRAP"		   /* format/wraps.h */
 #define LIVE_ENV_PYTHON "HEAPGAUGE_PYTHON"	   /* "domains": its allocators as pools */
 #define LIVE_ENV_TIME_CALLS "HEAPGAUGE_TIME_CALLS" /* how many calls each timed one stands for */

@@ -696,7 +696,7 @@ struct pool_block pools_take(struct slot *slot, uint64_t handle, uintptr_t addre
 	bool there = false;
 
 	if (shard != NULL && !acquire_lock(slot, handle, pool, shard)) {
-		deferred_frees_add(&late, address, handle);
+		deferred_frees_add(&late, (struct deferred_free){ address, handle, 0 });
 		return block;
 	}
 	if (shard != NULL) {
@@ -728,7 +728,8 @@ static void clear_shard(struct slot *slot, uint64_t handle, struct pool *pool, s
 	if (acquire_lock(slot, handle, pool, shard))
 		clear_and_release(slot, handle, shard);
 	else
-		deferred_frees_add(&late, key_of_shard(pool, shard), handle);
+		deferred_frees_add(&late,
+				   (struct deferred_free){ key_of_shard(pool, shard), handle, 0 });
 }
 
 void pool_clear(uint64_t handle, int end)

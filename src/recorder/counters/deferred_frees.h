@@ -14,6 +14,7 @@ enum { DEFERRED_FREES_MAX = 256 };
 struct deferred_free {
 	uint64_t key; /* what was freed; 0 = none. Stored last, release */
 	uint64_t value;
+	uint64_t until; /* of mappings: maps.h */
 };
 
 struct deferred_frees {
@@ -24,8 +25,8 @@ struct deferred_frees {
 
 #define LATE_BEING_WRITTEN UINT64_MAX
 
-/* Any thread. Call before the freed memory can be reused. */
-void deferred_frees_add(struct deferred_frees *late, uint64_t key, uint64_t value);
+/* Any thread. Call before the freed memory can be reused, unless `until` tells what came later. */
+void deferred_frees_add(struct deferred_frees *late, struct deferred_free end);
 
 static inline bool deferred_frees_is_empty(const struct deferred_frees *late)
 {

@@ -123,7 +123,7 @@ static bool remove_late(struct pieces *removed)
 
 	for (uint32_t at = 0;
 	     !deferred_frees_is_empty(&late) && deferred_frees_next(&late, &at, &end); at++) {
-		if (!remove_range(end.key, end.key + end.value, UINT64_MAX, removed))
+		if (!remove_range(end.key, end.key + end.value, end.until, removed))
 			return false;
 		deferred_frees_done(&late, at);
 	}
@@ -271,11 +271,20 @@ void maps_add(struct slot *slot, uintptr_t start, uint64_t bytes, uint32_t count
 	change(slot, start, bytes, UINT64_MAX, counters);
 }
 
+uint64_t maps_additions(void)
+{
+	return __atomic_load_n(&additions, __ATOMIC_RELAXED);
+}
+
+void maps_remove_before(struct slot *slot, uint64_t until, uintptr_t start, uint64_t bytes)
+{
+	if (__atomic_load_n(&used, __ATOMIC_RELAXED) != 0 && !change(slot, start, bytes, until, 0))
+		deferred_frees_add(&late, (struct deferred_free){ start, bytes, until });
+}
+
 void maps_remove(struct slot *slot, uintptr_t start, uint64_t bytes)
 {
-	if (__atomic_load_n(&used, __ATOMIC_RELAXED) != 0 &&
-	    !change(slot, start, bytes, UINT64_MAX, 0))
-		deferred_frees_add(&late, start, bytes);
+	maps_remove_before(slot, UINT64_MAX, start, bytes);
 }
 
 uint64_t maps_before_move(struct slot *slot, uintptr_t start, uint64_t bytes)

@@ -145,14 +145,17 @@ static void save_site_counters(struct slot *slot, struct live_mark *mark)
 
 	if (at != UINT64_MAX) {
 		RECORDER_CHECK(at >= saved_until && at % size + count <= size);
-		mark->site_counters_count = save_at_once(
-			(struct live_saved *)(void *)memory.region[LIVE_SAVED] + at % size, each);
-		mark->saved_at = at;
-		mark->saved_arrays = LIVE_SAVED_ARRAYS;
-		mark->saved_count = (uint32_t)count;
 		__atomic_store_n(&saved_until, at + count, __ATOMIC_RELAXED);
 	}
 	lock_release(&marks_lock);
+	if (at == UINT64_MAX)
+		return;
+	/* The room is ours until the collector has read the mark. */
+	mark->site_counters_count = save_at_once(
+		(struct live_saved *)(void *)memory.region[LIVE_SAVED] + at % size, each);
+	mark->saved_at = at;
+	mark->saved_arrays = LIVE_SAVED_ARRAYS;
+	mark->saved_count = (uint32_t)count;
 }
 
 void marks_add(struct slot *slot, enum live_mark_kind kind, const char *name)

@@ -17,21 +17,112 @@ static PROCESS_STATE struct table nodes, sites;
 static PROCESS_STATE uint32_t sites_entered; /* sites that are in the table; under the lock */
 static PROCESS_STATE struct lock sites_lock;
 
+enum { FEW = 64 }; /* entries that are added while the lock is held */
+
 static uint64_t node_hash(uint32_t parent, uint32_t frame)
 {
 	return hash_mix((uint64_t)parent << 32 | frame);
 }
 
-/* Grows the table for `more` further ids. */
-static void grow(struct slot *slot, struct table *table, uint64_t more, table_scratch *scratch)
+/* Returns the existing child of a node for a frame; 0 = none. Under the lock. */
+static uint32_t node_find(uint32_t parent, uint32_t frame)
+{
+	const struct live_node *next = memory_node(parent + 1);
+	uint32_t tag = table_tag(node_hash(parent, frame)), place = tag, id;
+
+	if (parent + 1 < memory_used(LIVE_NODES) && next->parent == parent && next->frame == frame)
+		return parent + 1;
+	do
+		id = table_next(&nodes, tag, &place);
+	while (id != 0 && (memory_node(id)->parent != parent || memory_node(id)->frame != frame));
+	return id;
+}
+
+/* 0 = none; without the lock it may miss an existing site. */
+static uint32_t site_find(const struct table *table, uint64_t key)
+{
+	uint32_t tag = table_tag(key), place = tag, id;
+
+	do
+		id = table_next(table, tag, &place);
+	while (id != 0 && memory_site(id)->key != key);
+	return id;
+}
+
+/* Checks that a chain of frames leads to one node, and a key to one site. Under the lock. */
+static void check_tables(void)
+{
+	uint64_t used = memory_used(LIVE_NODES);
+
+	RECORDER_CHECK(sites_entered <= memory_used(LIVE_SITES));
+	RECORDER_CHECK(sites.used == sites_entered - LIVE_SITE_OTHER_HEAP);
+	RECORDER_CHECK(table_check(&nodes));
+	RECORDER_CHECK(table_check(&sites));
+	for (uint32_t i = LIVE_FRAME_STACK_OFF + 1; i < used; i++)
+		RECORDER_CHECK(node_find(memory_node(i)->parent, memory_node(i)->frame) == i);
+	for (uint32_t i = LIVE_SITE_OTHER_HEAP; i < sites_entered; i++)
+		RECORDER_CHECK(site_find(&sites, memory_site(i)->key) == i);
+}
+
+static void check_sites(void)
+{
+	static struct check_pace pace;
+
+	if (!check_is_due(&pace))
+		return;
+	check_tables();
+	check_done(&pace, memory_used(LIVE_NODES) + sites_entered + nodes.mask + sites.mask);
+}
+
+/* Enters all nodes from `first` on, but those that node_child finds right after their parents. Returns the first that was not there. */
+static uint64_t put_nodes(struct table *table, uint64_t first)
+{
+	uint64_t used = memory_used(LIVE_NODES);
+
+	for (uint64_t i = MAX(first, (uint64_t)LIVE_FRAME_STACK_OFF + 1); i < used; i++) {
+		const struct live_node *node = memory_node((uint32_t)i);
+
+		if (node->parent + 1 != i)
+			table_put(table, table_tag(node_hash(node->parent, node->frame)),
+				  (uint32_t)i);
+	}
+	return used;
+}
+
+/* The same for the sites that are in their table. */
+static uint64_t put_sites(struct table *table, uint64_t first)
+{
+	uint64_t entered = __atomic_load_n(&sites_entered, __ATOMIC_ACQUIRE);
+
+	for (uint64_t i = MAX(first, (uint64_t)LIVE_SITE_OTHER_HEAP); i < entered; i++)
+		table_put(table, table_tag(memory_site((uint32_t)i)->key), (uint32_t)i);
+	return entered;
+}
+
+/* Grows the table for `more` further ids. The larger table is filled before the lock is taken: nodes and sites are only ever added, and
+ * never change. */
+typedef uint64_t put_fn(struct table *table, uint64_t first);
+static void grow(struct slot *slot, struct table *table, put_fn *put, uint64_t more,
+		 table_scratch *scratch)
 {
 	uint32_t mask = __atomic_load_n(&table->mask, __ATOMIC_RELAXED);
 	struct table larger = table_larger(table, more, scratch);
+	uint64_t before = 0, done = 0;
 
-	if (larger.entry == NULL || !lock_acquire(&sites_lock, slot->id))
+	if (larger.entry == NULL)
 		return;
-	if (table->mask == mask) /* no other thread has grown it */
-		table_move(table, larger);
+	do {
+		before = done;
+		done = put(&larger, done);
+	} while (done - before > FEW);
+	if (!lock_acquire(&sites_lock, slot->id))
+		return;
+	if (table->mask == mask) { /* no other thread has grown it */
+		put(&larger, done);
+		if (CHECKED)
+			check_tables();
+		table_replace(table, larger);
+	}
 	lock_release(&sites_lock);
 }
 
@@ -83,26 +174,15 @@ static uint32_t node_of_walk(struct walk *walk)
 	return node;
 }
 
-/* Inserts the sites that were created while there was one slot. False: no memory. Under the lock. */
+/* Inserts a few of the sites that were created while there was one slot. False: some are left. Under the lock. */
 static bool enter_sites(void)
 {
-	uint64_t used = memory_used(LIVE_SITES);
+	uint64_t used = memory_used(LIVE_SITES), most = MIN(used, sites_entered + (uint64_t)FEW);
 
-	for (; sites_entered < used && !table_is_full(&sites);
-	     __atomic_store_n(&sites_entered, sites_entered + 1, __ATOMIC_RELAXED))
+	for (; sites_entered < most && !table_is_full(&sites);
+	     __atomic_store_n(&sites_entered, sites_entered + 1, __ATOMIC_RELEASE))
 		table_put(&sites, table_tag(memory_site(sites_entered)->key), sites_entered);
 	return sites_entered == used;
-}
-
-/* 0 = none; without the lock it may miss an existing site. */
-static uint32_t site_find(const struct table *table, uint64_t key)
-{
-	uint32_t tag = table_tag(key), place = tag, id;
-
-	do
-		id = table_next(table, tag, &place);
-	while (id != 0 && memory_site(id)->key != key);
-	return id;
 }
 
 /* Finds a site that another slot has created, without the lock: threads share most of their stacks. */
@@ -212,39 +292,6 @@ static uint32_t site_like(struct live_site like, uint64_t key, bool shared)
 	return site != 0 || failed ? site : site_add(key, like);
 }
 
-/* Returns the existing child of a node for a frame; 0 = none. Under the lock. */
-static uint32_t node_find(uint32_t parent, uint32_t frame)
-{
-	const struct live_node *next = memory_node(parent + 1);
-	uint32_t tag = table_tag(node_hash(parent, frame)), place = tag, id;
-
-	if (parent + 1 < memory_used(LIVE_NODES) && next->parent == parent && next->frame == frame)
-		return parent + 1;
-	do
-		id = table_next(&nodes, tag, &place);
-	while (id != 0 && (memory_node(id)->parent != parent || memory_node(id)->frame != frame));
-	return id;
-}
-
-/* Checks that a chain of frames leads to one node, and a key to one site. Under the lock. */
-static void check_sites(void)
-{
-	static struct check_pace pace;
-	uint64_t used = memory_used(LIVE_NODES);
-
-	if (!check_is_due(&pace))
-		return;
-	RECORDER_CHECK(sites_entered <= memory_used(LIVE_SITES));
-	RECORDER_CHECK(sites.used == sites_entered - LIVE_SITE_OTHER_HEAP);
-	RECORDER_CHECK(table_check(&nodes));
-	RECORDER_CHECK(table_check(&sites));
-	for (uint32_t i = LIVE_FRAME_STACK_OFF + 1; i < used; i++)
-		RECORDER_CHECK(node_find(memory_node(i)->parent, memory_node(i)->frame) == i);
-	for (uint32_t i = LIVE_SITE_OTHER_HEAP; i < sites_entered; i++)
-		RECORDER_CHECK(site_find(&sites, memory_site(i)->key) == i);
-	check_done(&pace, used + sites_entered + nodes.mask + sites.mask);
-}
-
 /* Reserves memory for a site and its counters before the lock is taken. Without counters, the next call would create the site
  * again. Stays above the reserve, unless `use_reserve`; the tables of sites, which grow with the sites, may use it. */
 static bool make_room(struct slot *slot, bool shared, bool use_reserve)
@@ -254,8 +301,8 @@ static bool make_room(struct slot *slot, bool shared, bool use_reserve)
 	(use_reserve ? memory_open : memory_open_above_reserve)(
 		LIVE_SITES, (used + 64) * sizeof(struct live_site));
 	if (shared)
-		grow(slot, &sites, used - __atomic_load_n(&sites_entered, __ATOMIC_RELAXED) + 64,
-		     memory_scratch);
+		grow(slot, &sites, put_sites,
+		     used - __atomic_load_n(&sites_entered, __ATOMIC_RELAXED) + 64, memory_scratch);
 	return slot_reserve(slot, use_reserve);
 }
 
@@ -271,9 +318,12 @@ static bool acquire_with_capacity(struct slot *slot, bool *ret_shared, bool use_
 				0; /* walk and look up the stack again at the next call */
 			return false;
 		}
-		if (is_shared() == *ret_shared)
+		bool entered = !*ret_shared || enter_sites() || table_is_full(&sites);
+
+		if (entered && is_shared() == *ret_shared)
 			return true;
-		lock_release(&sites_lock); /* a second slot has just registered */
+		lock_release(
+			&sites_lock); /* sites are left, or a second slot has just registered */
 	}
 }
 
@@ -296,7 +346,7 @@ COLD uint32_t sites_counters_slow(struct slot *slot, uint64_t key, struct origin
 		return counters_of(slot, key, site, origin.kind, false);
 	memory_open_above_reserve(LIVE_NODES, (memory_used(LIVE_NODES) + 2 * walk->limit) *
 						      sizeof(struct live_node));
-	grow(slot, &nodes, 64, memory_scratch_above_reserve);
+	grow(slot, &nodes, put_nodes, 64, memory_scratch_above_reserve);
 	if (acquire_with_capacity(slot, &shared, false)) {
 		site = site_of_walk(walk, key, origin, shared);
 		if (CHECKED)
@@ -366,7 +416,7 @@ COLD uint32_t sites_counters_of_chain(struct slot *slot, struct site_chain *chai
 
 		memory_open_above_reserve(LIVE_NODES, (memory_used(LIVE_NODES) + more) *
 							      sizeof(struct live_node));
-		grow(slot, &nodes, more, memory_scratch_above_reserve);
+		grow(slot, &nodes, put_nodes, more, memory_scratch_above_reserve);
 		if (acquire_with_capacity(slot, &shared, false)) {
 			site = site_of_others(key, shared, &failed);
 			if (site == 0 && !failed && (like.node = node_of_chain(chain)) != 0) {

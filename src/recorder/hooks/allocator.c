@@ -41,6 +41,7 @@ static bool packs_tightly(void)
 /*
  * True if libc_header_size equals the usable size; tested on real blocks, because nothing guarantees it. On none with a mapping of its
  * own: when such a block is freed, glibc takes blocks of its size from the heap from then on, and keeps that much more of it untrimmed.
+ * The header is read only if the usable size is one of glibc: valgrind replaces glibc's functions, and reports the read as an error.
  */
 static bool usable_in_header(void)
 {
@@ -52,8 +53,11 @@ static bool usable_in_header(void)
 
 		if (block == NULL)
 			return false;
-		agrees = libc_header_has_size(block) ? libc_header_size(block) == next.usable(block)
-						     : sizes[i] > ARCH_PAGE;
+		size_t usable = next.usable(block);
+
+		agrees = libc_may_be_header_size(usable) && libc_header_has_size(block)
+				 ? libc_header_size(block) == usable
+				 : sizes[i] > ARCH_PAGE;
 		next.free(block);
 	}
 	return agrees;

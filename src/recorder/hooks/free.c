@@ -98,6 +98,8 @@ NOINLINE void record_free_of_unknown(struct slot *slot, void *block)
 
 	if (record_free_sample(slot, block))
 		return;
+	if (UNLIKELY(stack_any_coroutine))
+		stack_range_unmapped((uintptr_t)block, fragmentation_of(block, 0));
 	if (block != thread_state.deleted || entry.counters == 0) {
 		record_unknown_free(block);
 		return;

@@ -23,6 +23,7 @@
 #include "recorder/counters/account.h"
 #include "recorder/counters/sites.h"
 #include "recorder/sampling/countdown.h"
+#include "recorder/sampling/mode.h"
 #include "recorder/unwind/modules.h"
 #include "recorder/unwind/stack_cache.h"
 #include "recorder/unwind/walk.h"
@@ -135,7 +136,7 @@ static struct slot *register_thread(void)
 	slot->resized = (struct slot_resized){ 0 };
 	thread_state.slot = slot;
 	thread_state.token = *fork_token;
-	countdown_none(); /* the parent's pointed into a slot that another thread may get in this process */
+	mode_reread(); /* after a fork it is the parent's, whose countdown another thread may get in this process */
 	thread_state.taken = thread_state.deleted = NULL;
 	return slot;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fork and _Fork. A child starts its own profile on its first hook call and needs nothing here, except that shells which other
- * threads of its parent were starting are not its own. But a child that a signal handler
- * forks inside a hook continues that hook when the handler returns, still using the parent's profile: it gets a private copy, taken
- * before the fork. */
+ * threads of its parent were starting are not its own. But a child that a signal handler forks inside a hook continues that hook
+ * when the handler returns, still using the parent's profile: it gets a private copy, taken before the fork. */
 #include "recorder/hooks/hook.h"
 #include "recorder/process/shell_environment.h"
 #include "recorder/sys.h"

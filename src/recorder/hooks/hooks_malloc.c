@@ -66,6 +66,9 @@ static NOINLINE void *calloc_recorded(size_t count, size_t size)
 		bool taking = hook_has_pending_new();
 		void *block = next_found()->calloc(count, size);
 
+		if (modules_is_loader(frame[1]))
+			modules_loader_allocates(NULL);
+
 		remember_block_of_libc(block, frame[1]);
 		return hook_pending_new(taking, block, count * size);
 	}
@@ -105,6 +108,9 @@ static NOINLINE void free_recorded(void *block)
 		return;
 	}
 	if (UNLIKELY(!free_begin(block, frame))) {
+		stack_memory_unmapped(0, UINTPTR_MAX);
+		if (modules_is_loader(frame[1]) && !hook_in_new_child())
+			modules_loader_frees(NULL, block);
 		next_found()->free(block);
 		return;
 	}
@@ -177,6 +183,8 @@ static ALWAYS_INLINE void *realloc_recorded(struct slot *slot, void *block, size
 	uint64_t old_size = old.counters != 0 ? old.size_bytes
 					      : (block != NULL ? fragmentation_of(block, 0) : 0);
 	ORDER_GIVES(block);
+	if (UNLIKELY(old_size >= LIVE_SMALL_LIMIT))
+		stack_memory_unmapped((uintptr_t)block, old_size);
 	void *moved = next.realloc(block, size);
 	uint64_t new_fragmentation = LIKELY(moved != NULL) ? fragmentation_of(moved, size) : 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mmap, munmap, mremap, sbrk, brk: anonymous memory, counted separately from the heap. Mappings that an allocator or the loader
  * makes for itself are not the program's: calls inside a hook, and calls from the object that defines malloc or from ld.so, are not
- * counted. A range is removed from the table before the system call after which another thread may get it. */
+ * counted. Between an munmap and its record, another thread may map the same range: that range is newer, and stays in the table. */
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -63,16 +63,18 @@ EXPORT int munmap(void *address, size_t bytes)
 	const uintptr_t *frame = HOOK_FRAME();
 	struct slot *slot = enter_begun(frame);
 
+	stack_memory_unmapped((uintptr_t)address, memory_pages(bytes));
 	if (slot == NULL)
 		return next_found()->munmap(address, bytes);
 	hook_record(frame);
-	/* A misaligned address or a zero length fails and changes nothing; any other munmap succeeds. */
-	if ((uintptr_t)address % sys_page() == 0 && bytes != 0)
-		maps_remove(slot, (uintptr_t)address, memory_pages(bytes));
-	stack_memory_unmapped((uintptr_t)address, memory_pages(bytes));
+	uint64_t until = maps_additions();
+
 	hook_guard((uintptr_t)frame | GUARD_FORWARDING);
 	int status = next.munmap(address, bytes);
 
+	hook_record(frame);
+	if (status == 0)
+		maps_remove_before(slot, until, (uintptr_t)address, memory_pages(bytes));
 	hook_leave();
 	return status;
 }
@@ -88,6 +90,7 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
 		target = va_arg(rest, void *);
 	va_end(rest);
+	stack_memory_unmapped((uintptr_t)address, memory_pages(old_bytes));
 	if (slot == NULL)
 		return next_found()->mremap(address, old_bytes, new_bytes, flags, target);
 	hook_record(frame);
@@ -95,12 +98,13 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t new_bytes, int flags
 	uint64_t until = maps_before_move(slot, (uintptr_t)address, memory_pages(old_bytes));
 	void *at = next.mremap(address, old_bytes, new_bytes, flags, target);
 
-	if (at != MAP_FAILED)
-		maps_move(slot, until, (uintptr_t)address, memory_pages(old_bytes), (uintptr_t)at,
-			  memory_pages(new_bytes), counters);
-	else
+	bool moved = at != MAP_FAILED, stays = !moved || flags & MREMAP_DONTUNMAP;
+
+	if (stays)
 		maps_stay(slot, until, (uintptr_t)address, memory_pages(old_bytes));
-	stack_memory_unmapped((uintptr_t)address, memory_pages(old_bytes));
+	if (moved)
+		maps_move(slot, until, (uintptr_t)address, stays ? 0 : memory_pages(old_bytes),
+			  (uintptr_t)at, memory_pages(new_bytes), counters);
 	hook_leave();
 	return at;
 }

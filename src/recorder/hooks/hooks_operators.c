@@ -26,8 +26,11 @@ static enum kind {
 
 static void learn(enum kind what)
 {
-	if (blocks_are < what)
-		blocks_are = what;
+	enum kind seen = __atomic_load_n(&blocks_are, __ATOMIC_RELAXED);
+
+	while (seen < what && !__atomic_compare_exchange_n(&blocks_are, &seen, what, true,
+							   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
 }
 
 void operators_leave_to_malloc(void)
@@ -67,7 +70,7 @@ static bool is_new(const struct slot *slot, int number, const void *block)
 {
 	const void *last = slot->last_block;
 
-	if (blocks_find((uintptr_t)block).counters != 0 || sampled_blocks_may_have(block))
+	if (blocks_find((uintptr_t)block).counters != 0 || sampled_blocks_has((uintptr_t)block))
 		return false;
 	if (!operator_of_allocator[number] && last != NULL &&
 	    is_part(block, last, blocks_find((uintptr_t)last).size_bytes)) {

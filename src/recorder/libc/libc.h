@@ -24,7 +24,8 @@ struct libc_object {
 
 struct libc_found {
 	const struct libc_object *object;
-	uintptr_t start, end;
+	uintptr_t start, end, bias;
+	const void *dynamic;
 	const uint8_t *unwind_header; /* .eh_frame_hdr; NULL: none */
 };
 /* Finds the object that contains an address. Any thread, any time: no lock. False: none, or before libc_find_start. */
@@ -111,6 +112,18 @@ static inline const char *libc_name(void)
 	return libc_is_musl() ? "musl" : "glibc";
 }
 
+/* Where execvp searches if PATH is not set. */
+static inline const char *libc_default_path(void)
+{
+	return libc_is_musl() ? "/usr/local/bin:/bin:/usr/bin" : "/bin:/usr/bin";
+}
+
+/* The shell that execvp, but not posix_spawnp, starts for a file that the kernel refuses to execute (ENOEXEC). "": none. */
+static inline const char *libc_text_shell(void)
+{
+	return libc_is_musl() ? "" : "/bin/sh";
+}
+
 /* ---- stacks ---- */
 
 /* Where the kernel put argc; arguments, environment and the auxiliary vector follow. */
@@ -137,6 +150,14 @@ static ALWAYS_INLINE uint64_t libc_header_size(const void *block)
 	enum { FLAGS = 7 };
 
 	return (((const uint64_t *)block)[-1] & ~(uint64_t)FLAGS) - sizeof(uint64_t);
+}
+
+/* True if a block of glibc with this usable size can have it in its header: chunks are multiples of 16 bytes, with 8 in use. */
+static inline bool libc_may_be_header_size(uint64_t usable)
+{
+	enum { CHUNK_UNIT = 2 * sizeof(uint64_t) };
+
+	return usable % CHUNK_UNIT == sizeof(uint64_t);
 }
 
 /* The headers that the recorder is compiled with, of whichever library: what they do not declare, and exports.map has. */

@@ -104,31 +104,38 @@ static uint64_t find_headers(long pid, const struct link_map *entry, const Elf64
 	return file.e_phnum;
 }
 
+static void add_segment(struct known *object, const Elf64_Phdr *header)
+{
+	uintptr_t at = object->bias + header->p_vaddr;
+
+	if (header->p_type == PT_GNU_EH_FRAME)
+		object->unwind_header = (const uint8_t *)at;
+	if (header->p_type != PT_LOAD)
+		return;
+	object->start = MIN(object->start, at & ~(uintptr_t)(ARCH_PAGE - 1));
+	object->end = MAX(object->end, at + header->p_memsz);
+}
+
 static bool describe(long pid, const struct link_map *map, const struct link_map *entry,
 		     struct known *ret)
 {
+	enum { AT_ONCE = 4 };
+	Elf64_Phdr some[AT_ONCE];
 	const Elf64_Phdr *headers = NULL;
-	uint64_t count = find_headers(pid, entry, &headers);
-	uintptr_t start = UINTPTR_MAX, end = 0;
+	uint64_t count = MIN(find_headers(pid, entry, &headers), (uint64_t)HEADERS_MAX);
 
-	*ret = (struct known){ .map = map, .bias = entry->l_addr, .dynamic = entry->l_ld };
-	for (uint64_t i = 0; i < MIN(count, (uint64_t)HEADERS_MAX); i++) {
-		Elf64_Phdr header = { 0 };
+	*ret = (struct known){
+		.start = UINTPTR_MAX, .map = map, .bias = entry->l_addr, .dynamic = entry->l_ld
+	};
+	for (uint64_t i = 0; i < count; i += AT_ONCE) {
+		uint64_t part = MIN(count - i, (uint64_t)AT_ONCE);
 
-		if (!read_safely(pid, headers + i, &header, sizeof header))
+		if (!read_safely(pid, headers + i, some, part * sizeof *some))
 			return false;
-		uintptr_t at = entry->l_addr + header.p_vaddr;
-
-		if (header.p_type == PT_GNU_EH_FRAME)
-			ret->unwind_header = (const uint8_t *)at;
-		if (header.p_type != PT_LOAD)
-			continue;
-		start = MIN(start, at & ~(uintptr_t)(ARCH_PAGE - 1));
-		end = MAX(end, at + header.p_memsz);
+		for (uint64_t k = 0; k < part; k++)
+			add_segment(ret, &some[k]);
 	}
-	ret->start = start;
-	ret->end = end;
-	return start < end;
+	return ret->start < ret->end;
 }
 
 /* Two threads may add the same object: the second entry is never used. */
@@ -148,12 +155,18 @@ static void remember(const struct known *object)
 	__atomic_store_n(&entry->start, object->start, __ATOMIC_RELEASE);
 }
 
+/* Compares everything: malloc may give the next library the same link map. */
 static bool is_loaded(long pid, const struct known *object)
 {
 	struct link_map entry = { 0 };
+	struct known now;
 
+	if (lookup_is_permanent((const struct libc_object *)object->map))
+		return true;
 	return read_safely(pid, object->map, &entry, sizeof entry) &&
-	       entry.l_addr == object->bias && entry.l_ld == object->dynamic;
+	       describe(pid, object->map, &entry, &now) && now.start == object->start &&
+	       now.end == object->end && now.bias == object->bias &&
+	       now.dynamic == object->dynamic && now.unwind_header == object->unwind_header;
 }
 
 static bool recall(long pid, uintptr_t address, struct known *ret)
@@ -223,8 +236,14 @@ static bool search(long pid, uintptr_t address, struct known *ret)
 
 static struct libc_found found_of(const struct known *object)
 {
-	return (struct libc_found){ (const struct libc_object *)object->map, object->start,
-				    object->end, object->unwind_header };
+	return (struct libc_found){
+		.object = (const struct libc_object *)object->map,
+		.start = object->start,
+		.end = object->end,
+		.bias = object->bias,
+		.dynamic = object->dynamic,
+		.unwind_header = object->unwind_header,
+	};
 }
 
 COLD static bool find_in_list(uintptr_t address, struct libc_found *ret)
@@ -277,7 +296,13 @@ bool libc_find(uintptr_t address, struct libc_found *ret)
 		return find_in_list(address, ret);
 	if (find_object((void *)address, &found) != 0)
 		return false;
-	*ret = (struct libc_found){ (const struct libc_object *)found.map, (uintptr_t)found.start,
-				    (uintptr_t)found.end, found.unwind_header };
+	*ret = (struct libc_found){
+		.object = (const struct libc_object *)found.map,
+		.start = (uintptr_t)found.start,
+		.end = (uintptr_t)found.end,
+		.bias = found.map->l_addr,
+		.dynamic = found.map->l_ld,
+		.unwind_header = found.unwind_header,
+	};
 	return true;
 }

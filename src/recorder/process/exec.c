@@ -6,7 +6,7 @@
  * program. Files are read with raw system calls, because this also runs in a vfork child. */
 #include "recorder/process/exec.h"
 
-#include <elf.h>
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -51,8 +51,9 @@ static size_t length(const char *text)
 	return n;
 }
 
-/* Before libc is initialized, the environment follows the arguments, where the kernel put it. */
-char **exec_environ(void)
+/* Before libc is initialized, the environment follows the arguments, where the kernel put it. Never NULL, unlike `environ` after
+ * clearenv. */
+static char **environment(void)
 {
 	const uintptr_t *argument_count = libc_argument_count();
 
@@ -66,22 +67,28 @@ static bool disables(const char *entry)
 
 bool exec_is_disabled(void)
 {
-	for (char **entry = exec_environ(); *entry != NULL; entry++) {
+	for (char **entry = environment(); *entry != NULL; entry++) {
 		if (disables(*entry))
 			return true;
 	}
 	return false;
 }
 
-const char *exec_variable(const char *name)
+/* Returns the value of the first entry of that name, as getenv does; `otherwise` if there is none. */
+static const char *variable_or(const char *name, const char *otherwise)
 {
 	size_t bytes = length(name);
 
-	for (char **entry = exec_environ(); *entry != NULL; entry++) {
+	for (char **entry = environment(); *entry != NULL; entry++) {
 		if (text_begins(*entry, name) && (*entry)[bytes] == '=')
 			return *entry + bytes + 1;
 	}
-	return "";
+	return otherwise;
+}
+
+const char *exec_variable(const char *name)
+{
+	return variable_or(name, "");
 }
 
 /* The value of the hidden variable, hidden or not; NULL: none. */
@@ -89,7 +96,7 @@ static char *handover_value(void)
 {
 	if (own_handover[0] != 0)
 		return own_handover + sizeof HANDOVER - 1;
-	for (char **entry = exec_environ(); *entry != NULL; entry++) {
+	for (char **entry = environment(); *entry != NULL; entry++) {
 		if (text_begins(*entry, HANDOVER))
 			return *entry + sizeof HANDOVER - 1;
 	}
@@ -145,18 +152,17 @@ struct live_ticket exec_take_ticket(void)
 	return ticket;
 }
 
-bool exec_is_same_file(const struct stat *a, const struct stat *b)
+/* Returns true if another user cannot have put the file where the recorder was: it is the recorder, or it belongs to root, to us or
+ * to the owner of the recorder. */
+static bool is_trusted(const struct stat *file)
 {
-	return a->st_ino != 0 && a->st_ino == b->st_ino && a->st_dev == b->st_dev;
-}
+	bool known = own_file.st_ino != 0;
 
-bool exec_is_trusted(const struct stat *file, const struct stat *recorder)
-{
-	if (exec_is_same_file(file, recorder)) /* even if a user namespace hides the owner */
-		return true;
+	if (known && file->st_ino == own_file.st_ino && file->st_dev == own_file.st_dev)
+		return true; /* even if a user namespace hides the owner */
 	return S_ISREG(file->st_mode) &&
 	       (file->st_uid == 0 || file->st_uid == (uint32_t)sys_call3(SYS_geteuid, 0, 0, 0) ||
-		(recorder->st_ino != 0 && file->st_uid == recorder->st_uid));
+		(known && file->st_uid == own_file.st_uid));
 }
 
 /* Called after two entries were removed. The auxiliary vector must still directly follow the environment, for programs that look
@@ -175,7 +181,7 @@ static void move_auxiliary(char **old_end)
 
 void exec_hide(void)
 {
-	char **start = exec_environ();
+	char **start = environment();
 	char **end = start;
 
 	while (*end != NULL)
@@ -270,39 +276,87 @@ static int reason_of(enum elf_verdict verdict)
 	case ELF_SANITIZED:
 		return MISSED_sanitized;
 	case ELF_SCRIPT:
+	case ELF_TEXT:
 	case ELF_UNKNOWN:
 		break;
 	}
 	return MISSED_unreadable;
 }
 
-/* Returns why the open file cannot be recorded, as reason_of. ret_next: the interpreter of a script, "" if none. */
-static int judge_open(int fd, char ret_next[static 256])
+/* A program's file. It is read and not mapped: another process may truncate it at any time. */
+struct program_file {
+	struct elf_source source;
+	int fd;
+	char *window; /* ELF_PART_MAX bytes, of which some hold the file from `at` on */
+	uint64_t at;
+	size_t have;
+};
+
+static const char *read_program(struct elf_source *source, uint64_t at, size_t bytes)
 {
-	struct elf_judgement judgement = { .verdict = ELF_UNKNOWN };
-	struct stat status = { 0 };
+	enum { READ_MIN = 4 << 10 };
+	struct program_file *file = (struct program_file *)source;
 
-	ret_next[0] = 0;
-	if (sys_failed(sys_call3(SYS_fstat, fd, (long)&status, 0)) || !S_ISREG(status.st_mode))
-		return MISSED_unreadable;
-	size_t bytes = (size_t)status.st_size;
-	long at = sys_mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (at >= file->at && at - file->at <= file->have && bytes <= file->have - (at - file->at))
+		return file->window + (at - file->at);
+	file->at = at;
+	file->have = 0;
+	while (file->have < bytes) {
+		long got = sys_call6(SYS_pread64, file->fd, (long)(file->window + file->have),
+				     (long)(MAX(bytes, (size_t)READ_MIN) - file->have),
+				     (long)(at + file->have), 0, 0);
 
-	if (sys_failed(at))
-		return MISSED_unreadable;
-	judgement = elf_judge((const void *)at, bytes);
-	if (judgement.verdict == ELF_SCRIPT && judgement.path_bytes < 256) {
-		__builtin_memcpy(ret_next, judgement.path, judgement.path_bytes);
-		ret_next[judgement.path_bytes] = 0;
+		if (got == -EINTR)
+			continue;
+		if (sys_failed(got) || got == 0)
+			return NULL;
+		file->have += (size_t)got;
 	}
-	sys_munmap((void *)at, bytes);
+	return file->window;
+}
+
+/* Copies the interpreter of a script; "" if there is none. */
+static void copy_interpreter(const struct elf_judgement *judgement, const char *text_shell,
+			     char ret[static 256])
+{
+	ret[0] = 0;
+	if (judgement->verdict == ELF_TEXT) {
+		text_append(ret, 0, 256, text_shell);
+	} else if (judgement->verdict == ELF_SCRIPT && judgement->path_bytes < 256) {
+		__builtin_memcpy(ret, judgement->path, judgement->path_bytes);
+		ret[judgement->path_bytes] = 0;
+	}
+}
+
+/* Returns why the open file cannot be recorded, as reason_of. ret_next: the interpreter of a script, "" if none. text_shell: that of a
+ * script that does not name one. status: memory for the file's status, because the stack may be small. */
+static int judge_open(int fd, struct stat *status, const char *text_shell,
+		      char ret_next[static 256])
+{
+	ret_next[0] = 0;
+	if (sys_failed(sys_call3(SYS_fstat, fd, (long)status, 0)) || !S_ISREG(status->st_mode))
+		return MISSED_unreadable;
+	long window = sys_mmap(NULL, ELF_PART_MAX, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (sys_failed(window))
+		return MISSED_unreadable;
+	struct program_file file = {
+		.source = { (uint64_t)status->st_size, read_program },
+		.fd = fd,
+		.window = (char *)window,
+	};
+	struct elf_judgement judgement = elf_judge_source(&file.source);
+
+	copy_interpreter(&judgement, text_shell, ret_next);
+	sys_munmap((void *)window, ELF_PART_MAX);
 	/* The privileges of a script do not count. */
-	if (judgement.verdict != ELF_SCRIPT && is_privileged(fd, &status))
+	if (ret_next[0] == 0 && is_privileged(fd, status))
 		return MISSED_privileged;
 	return reason_of(judgement.verdict);
 }
 
-static int judge(const char *path, char ret_next[static 256])
+static int judge(const char *path, const char *text_shell, char ret_next[static 256])
 {
 	struct stat status = { 0 };
 
@@ -315,60 +369,66 @@ static int judge(const char *path, char ret_next[static 256])
 		ret_next[0] = 0;
 		return MISSED_unreadable;
 	}
-	int reason = judge_open((int)fd, ret_next);
+	int reason = judge_open((int)fd, &status, text_shell, ret_next);
 
 	sys_close((int)fd);
 	return reason;
 }
 
-/* Returns MISSED_unconnected if the program can be recorded. */
-static int judge_program(const char *path)
+/* Returns MISSED_unconnected if the program can be recorded. text_shell: what the caller uses for a text that the kernel refuses to
+ * execute; "" = nothing. */
+static int judge_program(const char *path, const char *text_shell)
 {
 	const char *recorder = own_preload + sizeof PRELOAD - 1;
 	struct stat file = { 0 };
 	char interpreter[256];
-	int reason = judge(path, interpreter);
+	int reason = judge(path, text_shell, interpreter);
 
 	for (int i = 0; i < SCRIPTS_MAX && reason != NOTHING_THERE && interpreter[0] != 0; i++)
-		reason = judge(interpreter, interpreter);
+		reason = judge(interpreter, text_shell, interpreter);
 	/* In a chroot, or as another user: ld.so complains on stderr if it cannot open the recorder, and executes what a stranger put in its
 	 * place. */
-	if (reason == MISSED_unconnected &&
-	    (sys_failed(sys_access(recorder, R_OK)) || !sys_stat(recorder, &file) ||
-	     !exec_is_trusted(&file, &own_file)))
+	if (reason == MISSED_unconnected && (sys_failed(sys_access(recorder, R_OK)) ||
+					     !sys_stat(recorder, &file) || !is_trusted(&file)))
 		reason = MISSED_recorder;
 	return reason;
 }
 
-/* Finds the first executable file of that name in PATH, written to `to`. */
-static const char *search_path(const char *name, char *to)
+/* Writes the file that the first entry of a list of directories leads to, "" if it does not fit. An empty entry is the working
+ * directory. Returns the rest of the list; NULL: this was the last entry. */
+static const char *next_candidate(const char *list, const char *name, char to[static PATH_MAX_])
 {
-	const char *path = "/bin:/usr/bin";
-	size_t name_bytes = length(name);
+	size_t n = 0, name_bytes = length(name);
 
-	for (const char *at = name; *at; at++) {
+	while (list[n] && list[n] != ':')
+		n++;
+	to[0] = 0;
+	if (n + name_bytes + 2 < PATH_MAX_) {
+		__builtin_memcpy(to, list, n);
+		to[n] = '/';
+		__builtin_memcpy(to + n + (n > 0), name, name_bytes + 1);
+	}
+	return list[n] == ':' ? list + n + 1 : NULL;
+}
+
+/* As judge_program, for what execvp would start. *name: its file, which may be in `to`. */
+static int judge_search(const char **name, const char *text_shell, char to[static PATH_MAX_])
+{
+	const char *list = variable_or("PATH", libc_default_path());
+	int reason = NOTHING_THERE;
+
+	for (const char *at = *name; *at; at++) {
 		if (*at == '/')
-			return name;
+			return judge_program(*name, text_shell);
 	}
-	for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
-		if (text_begins(*entry, "PATH="))
-			path = *entry + 5;
+	/* libc also goes on if the file is a directory, or if the interpreter of a script is missing. */
+	while (**name != 0 && list != NULL && reason == NOTHING_THERE) {
+		list = next_candidate(list, *name, to);
+		if (to[0] != 0 && !sys_failed(sys_access(to, X_OK)))
+			reason = judge_program(to, text_shell);
 	}
-	while (*path) {
-		size_t n = 0;
-
-		while (path[n] && path[n] != ':')
-			n++;
-		if (n + name_bytes + 2 < PATH_MAX_) {
-			__builtin_memcpy(to, path, n);
-			to[n] = '/';
-			__builtin_memcpy(to + n + (n > 0), name, name_bytes + 1);
-			if (!sys_failed(sys_access(to, X_OK)))
-				return to;
-		}
-		path += n + (path[n] == ':');
-	}
-	return NULL;
+	*name = to;
+	return reason;
 }
 
 /* What exec has to know of an environment. */
@@ -448,7 +508,8 @@ static size_t preload_bytes(const struct environment *environment)
 	       (environment->preload != NULL ? length(environment->preload) : 0) + 1;
 }
 
-/* Writes our two variables. */
+/* Writes our two variables. No byte changes in between where they are the same as before: several shells may share a text, which another
+ * thread's execve may be reading. */
 static void write_variables(char *handover, char *preload, const struct environment *environment,
 			    struct live_ticket ticket)
 {
@@ -457,10 +518,12 @@ static void write_variables(char *handover, char *preload, const struct environm
 
 	__builtin_memcpy(handover, own_handover, length(own_handover) + 1);
 	live_ticket_write(handover + sizeof HANDOVER - 1, ticket);
-	__builtin_memcpy(preload, own_preload, own_bytes + 1);
+	__builtin_memcpy(preload, own_preload, own_bytes);
 	if (before != NULL && before[0] != 0) {
 		preload[own_bytes] = ':';
 		__builtin_memcpy(preload + own_bytes + 1, before, length(before) + 1);
+	} else {
+		preload[own_bytes] = 0;
 	}
 }
 
@@ -496,11 +559,9 @@ uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes
 	return follows() ? process_log_publish(reason, path, becomes) : 0;
 }
 
-/* Returns why the program is not recorded, as judge_program. path NULL: none was found. */
-static int judge_start(const char *path, const struct environment *environment, bool has_room)
+/* Returns why a program is not recorded, as judge_program, which has returned `reason`. */
+static int judge_start(int reason, const struct environment *environment, bool has_room)
 {
-	int reason = path != NULL ? judge_program(path) : NOTHING_THERE;
-
 	if (reason == MISSED_unconnected && environment->sanitized)
 		reason = MISSED_sanitized;
 	return reason != NOTHING_THERE && !has_room ? MISSED_busy : reason;
@@ -533,6 +594,19 @@ static void pass_plain(struct exec_start *start, char *const *envp,
 		start->envp = pass(area, envp, environment, false, 0);
 }
 
+struct exec_start exec_begin_unrecorded(enum missed_reason reason, const char *path, bool becomes,
+					char *const *envp)
+{
+	struct exec_start start = { .envp = envp, .number = exec_announce(reason, path, becomes) };
+
+	if (follows()) {
+		struct environment environment = look_at(envp);
+
+		pass_plain(&start, envp, &environment, NULL);
+	}
+	return start;
+}
+
 struct exec_start exec_begin(struct slot *slot, const char *path, bool search, bool becomes,
 			     char *const *envp)
 {
@@ -544,11 +618,8 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 
 	/* The program will inherit the filter, and its recorder would not know about it. Its path may be any pointer, which
 	 * cannot be checked now. */
-	if (path != NULL && !environment.none && !sys_may(SYS_ALL)) {
-		start.number = process_log_publish(MISSED_sealed, "", becomes);
-		pass_plain(&start, envp, &environment, NULL);
-		return start;
-	}
+	if (path != NULL && !environment.none && !sys_may(SYS_ALL))
+		return exec_begin_unrecorded(MISSED_sealed, "", becomes, envp);
 	/* Space for: a path, the entries, the hidden variable, the preload list. */
 	size_t need = PATH_MAX_ + (environment.count + 3) * sizeof(char *) + HANDOVER_BYTES +
 		      preload_bytes(&environment);
@@ -556,9 +627,11 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 				  : forked_area(need);
 
 	if (path != NULL && !environment.none) {
-		if (search && area != NULL)
-			path = search_path(path, area);
-		int reason = judge_start(path, &environment, area != NULL);
+		const char *text_shell = search && becomes ? libc_text_shell() : "";
+		int reason = search && area != NULL ? judge_search(&path, text_shell, area)
+						    : judge_program(path, text_shell);
+
+		reason = judge_start(reason, &environment, area != NULL);
 
 		start.number = log_start(reason, path, becomes);
 		start.recorded = reason == MISSED_unconnected;
@@ -567,19 +640,6 @@ struct exec_start exec_begin(struct slot *slot, const char *path, bool search, b
 		start.envp = pass(area, envp, &environment, true, start.number);
 	else
 		pass_plain(&start, envp, &environment, area);
-	return start;
-}
-
-struct exec_start exec_begin_unrecorded(enum missed_reason reason, const char *path, bool becomes,
-					char *const *envp)
-{
-	struct exec_start start = { .envp = envp, .number = exec_announce(reason, path, becomes) };
-
-	if (follows()) {
-		struct environment environment = look_at(envp);
-
-		pass_plain(&start, envp, &environment, NULL);
-	}
 	return start;
 }
 
@@ -605,13 +665,12 @@ bool exec_begin_shell(struct exec_variables *ret, uint32_t *ret_number)
 	if (environment.none)
 		return false;
 	if (sys_may(SYS_ALL))
-		reason = judge_start(shell, &environment,
+		reason = judge_start(judge_program(shell, ""), &environment,
 				     preload_bytes(&environment) <= sizeof ret->preload);
 	if (reason == MISSED_unconnected) {
 		write_variables(ret->handover, ret->preload, &environment, none);
 		return true;
 	}
-	if (reason != NOTHING_THERE)
-		*ret_number = process_log_publish((enum missed_reason)reason, shell, false);
+	*ret_number = log_start(reason, shell, false);
 	return false;
 }

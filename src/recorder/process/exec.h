@@ -11,9 +11,6 @@
 #include "format/missed.h"
 #include "recorder/slot.h"
 
-/* The program's environment at start-up, even before libc is initialized. Never NULL, unlike `environ` after clearenv. */
-char **exec_environ(void);
-
 /* The value of an environment variable; "" if not set. */
 const char *exec_variable(const char *name);
 
@@ -72,13 +69,6 @@ uint32_t exec_announce(enum missed_reason reason, const char *path, bool becomes
 
 /* The ticket of the log entry that announced this program; all 0 = none. Once, before exec_hide. */
 struct live_ticket exec_take_ticket(void);
-
-struct stat;
-/* st_ino 0: there is none. */
-bool exec_is_same_file(const struct stat *a, const struct stat *b);
-
-/* Whether a stranger cannot have put the file there: it is root's, ours, or of the owner of the recorder, whose file is the second. */
-bool exec_is_trusted(const struct stat *file, const struct stat *recorder);
 
 /* Returns memory for a program's arguments, separate from its environment; NULL: none. */
 char **exec_arguments(struct slot *slot, size_t bytes);

@@ -22,7 +22,6 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "recorder/process/exec.h"
-#include "recorder/process/exit_report.h"
 #include "recorder/hooks/hook.h"
 #include "recorder/process/handover.h"
 #include "recorder/libc/libc.h"
@@ -155,13 +154,17 @@ static void describe_program(void)
 			at = text_append(self.command, at, sizeof self.command, " ");
 		at = text_append(self.command, at, sizeof self.command, *word);
 	}
-	struct stat space = { 0 };
-
-	if (sys_stat("/proc/self/ns/pid", &space))
-		self.pid_namespace = space.st_ino;
 	self.rank = rank_of_environment();
 	self.secret = settings.secret;
 	self_budget_group(&self);
+}
+
+/* The inode, or 0 if unknown. A forked child may be in another namespace than its parent. */
+static uint64_t pid_namespace(void)
+{
+	struct stat space = { 0 };
+
+	return sys_stat("/proc/self/ns/pid", &space) ? space.st_ino : 0;
 }
 
 static void describe(bool forked, struct live_ticket ticket)
@@ -177,6 +180,7 @@ static void describe(bool forked, struct live_ticket ticket)
 	}
 	self.started_real_ns = clock_ns(CLOCK_REALTIME);
 	self.ppid = (uint32_t)sys_call3(SYS_getppid, 0, 0, 0);
+	self.pid_namespace = pid_namespace();
 	self.begin = forked ? LIVE_BEGIN_FORK : LIVE_BEGIN_START;
 	self.ticket = ticket;
 	/* No two processes of a machine have the same time and pid. */
@@ -522,9 +526,8 @@ static void unblock_timers(uint64_t before)
 
 static bool waits_at_exit(void)
 {
-	return memory.head != NULL && sys_may(SYS_REPORT | SYS_WAIT) &&
-	       (exit_report_wanted ||
-		__atomic_load_n(&memory.control->at_exit, __ATOMIC_RELAXED) != LIVE_EXIT_AT_ONCE);
+	return memory.head != NULL && sys_may(SYS_HOLD | SYS_WAIT) &&
+	       __atomic_load_n(&memory.control->at_exit, __ATOMIC_RELAXED) != LIVE_EXIT_AT_ONCE;
 }
 
 void profile_exit(void)
@@ -537,8 +540,6 @@ void profile_exit(void)
 						 __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		if (__atomic_load_n(&memory.control->at_exit, __ATOMIC_RELAXED) == LIVE_EXIT_HELD)
 			wait_for_image();
-		if (exit_report_wanted)
-			exit_report_make(file);
 		__atomic_store_n(&has_waited, 1, __ATOMIC_RELAXED);
 	} else if (waits && before != &thread_state) { /* not a signal handler of that thread */
 		wait_for_end();

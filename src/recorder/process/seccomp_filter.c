@@ -14,7 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "base/compiler.h"
 #include "recorder/sampling/countdown.h"
@@ -54,7 +53,7 @@ static const struct question questions[] = {
 	{ SYS_fstatfs, SYS_OTHERS, { 3, ADDRESS } },
 	{ SYS_prctl, SYS_OTHERS, { PR_GET_NO_NEW_PRIVS } },
 	{ SYS_fgetxattr, SYS_OTHERS, { 3, ADDRESS } },
-	{ SYS_mmap, SYS_OTHERS, { 0, 65536, PROT_READ, MAP_PRIVATE } },
+	{ SYS_pread64, SYS_OTHERS, { 3, ADDRESS, 4 << 10, 0 } },
 	{ SYS_munmap, SYS_OTHERS, { ADDRESS, 65536 } },
 	{ SYS_close, SYS_OTHERS, { 3 } },
 	ARCH_PATH_QUESTIONS(SYS_OTHERS, ADDRESS),
@@ -95,14 +94,10 @@ static const struct question questions[] = {
 	{ SYS_madvise, SYS_OTHERS, { ADDRESS, COUNTDOWN_BYTES, SYS_WIPE_ON_FORK } },
 	{ SYS_madvise, SYS_OTHERS, { ADDRESS, ARCH_PAGE, MADV_DONTDUMP } },
 	{ SYS_madvise, SYS_DUMP, { ADDRESS, 65536, MADV_DODUMP } },
-	/* the report at exit; what its own process does harms only the report */
-	{ SYS_rt_sigprocmask, SYS_REPORT, { SIG_BLOCK, ADDRESS, 0, 8 } },
-	{ SYS_rt_sigprocmask, SYS_REPORT, { SIG_SETMASK, ADDRESS, ADDRESS, 8 } },
-	{ SYS_rt_sigtimedwait, SYS_REPORT, { ADDRESS, 0, ADDRESS, 8 } },
-	{ SYS_clone, SYS_REPORT, { 0 } },
-	{ SYS_wait4, SYS_REPORT, { 1000, ADDRESS, (uint32_t)(__WCLONE | WNOHANG) } },
-	{ SYS_nanosleep, SYS_REPORT, { ADDRESS } },
-	{ SYS_write, SYS_REPORT, { 2, ADDRESS, 100 } },
+	{ SYS_rt_sigprocmask, SYS_HOLD, { SIG_BLOCK, ADDRESS, ADDRESS, 8 } },
+	{ SYS_rt_sigprocmask, SYS_HOLD, { SIG_SETMASK, ADDRESS, 0, 8 } },
+	{ SYS_rt_sigtimedwait, SYS_HOLD, { ADDRESS, 0, ADDRESS, 8 } },
+	{ SYS_nanosleep, SYS_HOLD, { ADDRESS } },
 };
 
 struct machine {
@@ -247,7 +242,7 @@ unsigned filter_forbids(const struct sock_fprog *program)
 	if (program == NULL)
 		return 0;	 /* it only asks the kernel whether it knows filters */
 	if (!sys_may(SYS_PROBE)) /* an earlier filter lets nobody look at this one */
-		return SYS_ALL | SYS_REPORT | SYS_DUMP;
+		return SYS_ALL | SYS_HOLD | SYS_DUMP;
 	if (!is_readable(program, sizeof *program) || program->len > BPF_MAXINSNS ||
 	    !is_readable(program->filter, program->len * sizeof *program->filter))
 		return 0; /* the kernel rejects it too */

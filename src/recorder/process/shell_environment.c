@@ -21,7 +21,7 @@
 
 enum {
 	ENTRIES_MAX = 4 << 10, /* a shell with more is not recorded */
-	TEXTS = 4,	       /* a reader of one is faster than three other shells */
+	TEXTS = 4, /* so that one is rarely written while it is read; only its ticket may differ */
 	SPINS = 4000,
 };
 

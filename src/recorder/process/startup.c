@@ -13,7 +13,6 @@
 #include "recorder/sampling/countdown.h"
 #include "recorder/sampling/mode.h"
 #include "recorder/process/exec.h"
-#include "recorder/process/exit_report.h"
 #include "recorder/hooks/free.h"
 #include "recorder/hooks/hook.h"
 #include "recorder/api/labels.h"
@@ -136,7 +135,6 @@ bool start_recording(bool forked)
 	if (next.is_recorder)
 		return false;
 	if (forked) {
-		exit_report_forked();
 		shell_environment_forked(); /* also of a fork that libc makes, in daemon or forkpty */
 		if (!leave_parent(&ticket, &kept))
 			return false;

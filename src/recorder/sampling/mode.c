@@ -12,6 +12,7 @@
 #include "recorder/sampling/cpu_limit.h"
 #include "recorder/process/settings.h"
 #include "recorder/sys.h"
+#include "recorder/unwind/modules.h"
 
 /* ---- the countdown ---- */
 
@@ -157,19 +158,23 @@ static void switch_to_exact(void)
 /* Written only if it differs: the header is shared by all threads. */
 static void miss_blocks(void)
 {
-	if (!mode_misses_blocks())
-		__atomic_fetch_or(&memory.head->compatible, (uint64_t)LIVE_MISSES_BLOCKS,
-				  __ATOMIC_RELAXED);
+	if (mode_misses_blocks())
+		return;
+	__atomic_fetch_or(&memory.head->compatible, (uint64_t)LIVE_MISSES_BLOCKS, __ATOMIC_RELAXED);
+	modules_miss_loads();
 }
 
 /* A stopped thread skips every call and never rereads the mode. */
-static void reread_mode(struct thread_state *self)
+void mode_reread(void)
 {
+	struct thread_state *self = &thread_state;
+
 	if (self->stopped)
 		countdown_own(FOR_EVER);
 	else
 		countdown_none();
 	self->interval = self->stopped;
+	self->left_is_part = false;
 }
 
 static bool counts_all(uint32_t mode)
@@ -213,7 +218,7 @@ void mode_start(void)
 	sample_start(!all);
 	if (all)
 		switch_to_exact();
-	reread_mode(&thread_state);
+	mode_reread();
 }
 
 static uint64_t *random_of(struct thread_state *self)
@@ -348,7 +353,7 @@ static void turn(uint32_t mode)
 		health_add(HEALTH_turned_off);
 	__atomic_store_n(&own_mode, mode, __ATOMIC_RELAXED);
 	follow();
-	reread_mode(&thread_state);
+	mode_reread();
 }
 
 void mode_set(uint32_t mode)
@@ -360,7 +365,7 @@ void mode_set(uint32_t mode)
 		__atomic_store_n(&own_mode, NO_MODE, __ATOMIC_RELAXED);
 		set_mode((uint32_t)settings.mode);
 		follow();
-		reread_mode(&thread_state);
+		mode_reread();
 	}
 }
 
@@ -374,7 +379,7 @@ void mode_stop(bool of_thread)
 			health_add(HEALTH_turned_off);
 		self->stopped = true;
 		self->slot->last_block = NULL;
-		reread_mode(self);
+		mode_reread();
 		return;
 	}
 	uint32_t now = mode_after_lease();
@@ -391,7 +396,7 @@ void mode_resume(bool of_thread)
 
 	if (of_thread) {
 		self->stopped = false;
-		reread_mode(self);
+		mode_reread();
 		return;
 	}
 	if (mode_after_lease() != LIVE_MODE_DORMANT)
@@ -409,5 +414,6 @@ void mode_limit_stacks(uint64_t least, uint64_t most)
 	__atomic_store_n(&stack_least, least, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&stack_most, most, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&mode_exact, NO_MODE, __ATOMIC_SEQ_CST); /* until a thread reads it */
-	reread_mode(&thread_state);
+	modules_miss_loads();
+	mode_reread();
 }

@@ -46,6 +46,9 @@ static inline bool mode_is_sampling(void)
 /* Call at process start and in a forked child. */
 void mode_start(void);
 
+/* Resets the sampling state of the calling thread, which reads the mode at its next allocation. */
+void mode_reread(void);
+
 /* Decides about a new block of `size` bytes that the countdown did not skip, and sets up the next countdown. Returns the sampling
  * interval if the block is a sample, or one of these. counts_in: the slot that counts the call if the thread samples; NULL: none,
  * it is not a heap call. Inside a hook. */

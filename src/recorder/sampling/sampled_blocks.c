@@ -72,7 +72,7 @@ bool sampled_blocks_may_have(const void *address)
 
 	if (next_entry(index, tag, &place) != 0)
 		return true;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* as in sampled_blocks_take */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* as in find_unlocked */
 	return __atomic_load_n(&version, __ATOMIC_RELAXED) != before;
 }
 
@@ -318,19 +318,36 @@ bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block
 	return true;
 }
 
-struct block sampled_blocks_take(uintptr_t address)
+/* Like find, without the lock, in the current index. */
+static uint32_t find_unlocked(uintptr_t address, const struct table **ret_index,
+			      uint32_t *ret_place)
 {
-	uint32_t before, place;
+	uint32_t before, id;
 
 	do {
 		before = __atomic_load_n(&version, __ATOMIC_ACQUIRE);
-		const struct table *index = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
-		uint32_t id = find(index, address, &place);
-
+		*ret_index = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+		id = find(*ret_index, address, ret_place);
 		if (id != 0)
-			return remove_entry(index, place, id, address);
+			return id;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		/* One step later it is still the same table: a rebuild writes to the other one. */
 	} while (__atomic_load_n(&version, __ATOMIC_RELAXED) - before > 1);
-	return (struct block){ 0 };
+	return 0;
+}
+
+bool sampled_blocks_has(uintptr_t address)
+{
+	const struct table *index;
+	uint32_t place;
+
+	return find_unlocked(address, &index, &place) != 0;
+}
+
+struct block sampled_blocks_take(uintptr_t address)
+{
+	const struct table *index;
+	uint32_t place, id = find_unlocked(address, &index, &place);
+
+	return id != 0 ? remove_entry(index, place, id, address) : (struct block){ 0 };
 }

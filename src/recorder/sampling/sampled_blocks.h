@@ -11,6 +11,9 @@
  * child (hook_in_new_child), which unmaps what its parent had. */
 bool sampled_blocks_may_have(const void *address);
 
+/* True if the address is a sample. No lock, any thread, inside of a hook. */
+bool sampled_blocks_has(uintptr_t address);
+
 /* Inserts a block with its weight. ret_old: as in blocks_put. False: no memory, or could not take the lock. */
 bool sampled_blocks_put(struct slot *slot, uintptr_t address, const struct block *block,
 			struct block *ret_old);

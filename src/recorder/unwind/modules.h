@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The objects that code comes from: a log in the live profile, filled in when their code is first seen on a stack.
  *
- * Nothing is interposed and nothing polled: the loader itself allocates and frees through our hooks. When it frees
- * the descriptor (struct libc_object) of an object that we know, that object was unloaded. libc_find takes no
- * lock. */
+ * Objects that the program started with are permanent. Others may be unloaded and replaced at any time. An object is *watched* if
+ * the free of its descriptor (struct libc_object) is certain to reach modules_loader_frees. This requires that the loader calls our
+ * free, and that every free looks up its block. walk_stack verifies all other objects at each walk, and their stacks are not cached. libc_find takes no
+ * lock. docs/internals/stack-walk.md has the proof. */
 #ifndef RECORDER_UNWIND_MODULES_H
 #define RECORDER_UNWIND_MODULES_H
 
@@ -65,13 +66,32 @@ uint32_t modules_add_file(struct slot *slot, uint32_t path_at, uint32_t path_byt
 /* Finds the object that contains pc. Takes the rules' lock if it is not in the log yet. */
 void modules_find(struct slot *slot, uintptr_t pc, struct module_found *ret);
 
+/* True if our free and calloc are the first definitions in the process. */
+bool modules_we_are_first(void);
+
+/* Number of loaded objects in the log that are neither permanent nor watched. */
+extern HIDDEN uint32_t modules_unwatched;
+
+/* Call when the recorder may not notice the loading of objects from now on. */
+void modules_miss_loads(void);
+
+/* True if modules_loader_allocates is called whenever an object is loaded. Assumed with musl, whose loader does not call us. */
+bool modules_notice_loads(void);
+
+/* True if `id` is still the object at pc (0: still no object). Otherwise invalidates its rules, unless the lock times out. */
+bool modules_verify(struct slot *slot, uintptr_t pc, uint32_t id);
+
+/* True if the object cannot be replaced without notice. id 0: no object. */
+bool modules_is_watched(uint32_t id);
+
 /* True if a result of modules_find is still valid; it stays so while the caller holds the rules' lock. */
 bool modules_is_of(uintptr_t pc, uint32_t id);
 
 /* The unwind information of the object that contains pc, without touching the log: no lock, any time. */
 struct cfi_table modules_unwind_table(uintptr_t pc);
 
-/* ld.so called us: to allocate (objects may appear), or to free `block`, which may be the descriptor of an object. */
+/* ld.so called us: to allocate (objects may appear), or to free `block`, which may be the descriptor of an object. slot NULL: the
+ * thread has none. */
 void modules_loader_allocates(struct slot *slot);
 void modules_loader_frees(struct slot *slot, const void *block);
 

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readable stack ranges: see readable_stack.h. Pages are probed by a system call that touches nothing, once per page of a stack.
+/* Readable stack ranges: see readable_stack.h. Pages are probed by a system call that touches nothing. Each page of a thread's own stack
+ * is probed once, and each page of a coroutine's stack again after memory there was freed. If the recorder may not notice a free, it
+ * probes a coroutine's stack for each walk.
+ *
  * Owns the slots' stack_ranges; each is used by its own thread only. The range in use is moved to the front. */
 #include "recorder/unwind/readable_stack.h"
 
 #include <sys/resource.h>
 
+#include "recorder/hooks/linked_in.h"
 #include "recorder/libc/libc.h"
+#include "recorder/sampling/sampler.h"
 #include "recorder/sys.h"
+#include "recorder/unwind/modules.h"
 
 enum {
 	PROBES_OWN = 2048, /* pages between a thread's stack pointer and its control block */
 	PROBES_STEP = 256, /* pages that a frame may be away from the known ones */
+	STALE = 0,	   /* not a generation: the range is probed for each walk */
 };
 
 PROCESS_STATE uint32_t stack_generation = 1;
@@ -47,8 +54,17 @@ NOINLINE void stack_range_unmapped(uintptr_t start, uint64_t bytes)
 {
 	uint32_t n = __atomic_fetch_add(&stack_generation, 1, __ATOMIC_RELAXED);
 
+	if (UNLIKELY(n + 1 == STALE))
+		n = __atomic_fetch_add(&stack_generation, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&unmapped[n % UNMAPPED].start, start, __ATOMIC_RELAXED);
 	__atomic_store_n(&unmapped[n % UNMAPPED].end, start + bytes, __ATOMIC_RELAXED);
+}
+
+/* True if stack_memory_unmapped is called before any stack is freed: every free looks up its block, and no allocator in the executable
+ * calls us after the fact. */
+static bool notices_frees(void)
+{
+	return !sample_is_filtering() && modules_we_are_first() && linked_in_name[0] == 0;
 }
 
 /* True if no part of a range was unmapped since it was last probed. */
@@ -58,7 +74,7 @@ static bool still_there(struct stack_range *range)
 
 	if (range->own || range->generation == now)
 		return range->high != 0;
-	if (now - range->generation > UNMAPPED)
+	if (range->generation == STALE || now - range->generation > UNMAPPED)
 		return false;
 	for (uint32_t n = range->generation; n != now; n++) {
 		if (__atomic_load_n(&unmapped[n % UNMAPPED].start, __ATOMIC_RELAXED) <
@@ -90,7 +106,8 @@ static void fill(struct slot *slot, struct stack_range *range, uintptr_t address
 	*range = (struct stack_range){
 		.low = page,
 		.high = page + ARCH_PAGE,
-		.generation = __atomic_load_n(&stack_generation, __ATOMIC_RELAXED),
+		.generation = notices_frees() ? __atomic_load_n(&stack_generation, __ATOMIC_RELAXED)
+					      : STALE,
 		.stamp = ++slot->ranges->stamp,
 	};
 	if (address >= main_low && address < main_high) {

@@ -3,7 +3,8 @@
  * (a hand-written coroutine, a broken table), it must stop before it touches unmapped memory.
  *
  * Each slot caches readable ranges. The main thread's stack and the stack that ends at a thread's control block stay
- * valid as long as the thread lives; others (coroutines) are probed again after memory was unmapped. */
+ * valid as long as the thread lives. Others (coroutines) are probed again after memory was freed or unmapped, or for each walk if
+ * the recorder may not notice that. */
 #ifndef RECORDER_UNWIND_READABLE_STACK_H
 #define RECORDER_UNWIND_READABLE_STACK_H
 

@@ -14,8 +14,7 @@ enum { TABLE_BITS_FIRST = 8, FRAME_IDS = 1 << 24, TRIES = 3 };
 
 PROCESS_STATE struct rule_table *rule_table;
 PROCESS_STATE struct lock rules_lock;
-static PROCESS_STATE uint32_t
-	orphan_rules; /* number of rules outside any object; under rules_lock */
+PROCESS_STATE uint32_t rules_orphans;
 
 static struct rule_table *rules_table(unsigned bits)
 {
@@ -43,7 +42,7 @@ void rules_reset(void)
 {
 	rule_table = NULL;
 	rules_lock = (struct lock){ 0 };
-	orphan_rules = 0;
+	rules_orphans = 0;
 }
 
 static struct rule_entry *rules_entry(struct rule_table *table, uint64_t key)
@@ -208,6 +207,11 @@ static struct rule_choice choose_rule(struct slot *slot, const struct module_fou
 	return choice;
 }
 
+static bool is_orphan(uint64_t rule)
+{
+	return live_frame_module(*memory_frame(rule_frame(rule))) == 0;
+}
+
 /* Stores the rule, unless another thread was faster. Under the lock. */
 static uint64_t store_rule(uint64_t key, const struct rule_choice *choice, uint64_t frame)
 {
@@ -220,6 +224,8 @@ static uint64_t store_rule(uint64_t key, const struct rule_choice *choice, uint6
 	uint64_t rule = pack(choice->kind, frame_of(had ? rule_frame(entry->rule) : 0, frame),
 			     choice->cfa, choice->saved);
 
+	bool stored = had;
+
 	if (had) {
 		__atomic_store_n(&entry->rule, rule, __ATOMIC_RELEASE); /* after its frame */
 	} else if (table->used < ((uint32_t)1 << (64 - table->shift)) / 8 * 7) {
@@ -227,9 +233,10 @@ static uint64_t store_rule(uint64_t key, const struct rule_choice *choice, uint6
 		__atomic_store_n(&table->used, table->used + 1, __ATOMIC_RELAXED);
 		entry->rule = rule;
 		__atomic_store_n(&entry->key, key, __ATOMIC_RELEASE);
+		stored = true;
 	}
-	if (live_frame_module(frame) == 0)
-		__atomic_store_n(&orphan_rules, orphan_rules + 1, __ATOMIC_RELAXED);
+	if (stored && is_orphan(rule))
+		__atomic_store_n(&rules_orphans, rules_orphans + 1, __ATOMIC_RELAXED);
 	return rule;
 }
 
@@ -282,29 +289,26 @@ COLD uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact)
 	return rule != 0 ? rule : pack(RULE_STOP, LIVE_FRAME_OTHER, 0, 0);
 }
 
-bool rules_have_orphans(void)
-{
-	return __atomic_load_n(&orphan_rules, __ATOMIC_RELAXED) != 0;
-}
-
 void rules_invalidate(uintptr_t start, uintptr_t end, bool orphans_only)
 {
 	struct rule_table *table = rule_table;
+	uint32_t orphans = rules_orphans;
 
-	if (orphans_only && orphan_rules == 0)
+	if (orphans_only && orphans == 0)
 		return;
 	for (uint64_t i = 0; i < (uint64_t)1 << (64 - table->shift); i++) {
 		struct rule_entry *entry = &table->entry[i];
 		uintptr_t pc = (int64_t)entry->key < 0 ? ~entry->key : entry->key;
-		bool orphan = live_frame_module(*memory_frame(rule_frame(entry->rule))) == 0;
 
-		if (entry->key == 0 || pc < start || pc > end || (orphans_only && !orphan))
+		if (entry->key == 0 || pc < start || pc > end ||
+		    rule_kind(entry->rule) == RULE_DEAD ||
+		    (orphans_only && !is_orphan(entry->rule)))
 			continue;
 		uint64_t dead = (entry->rule & ~(7ull << 24)) | (uint64_t)RULE_DEAD << 24;
 
+		orphans -= is_orphan(entry->rule);
 		__atomic_store_n(&entry->rule, dead, __ATOMIC_RELAXED);
 	}
-	if (orphans_only)
-		__atomic_store_n(&orphan_rules, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&rules_orphans, orphans, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&modules_generation, 1, __ATOMIC_RELAXED);
 }

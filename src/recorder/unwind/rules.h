@@ -75,8 +75,14 @@ uint64_t rules_make(struct slot *slot, uintptr_t pc, bool exact);
  * opened before it is taken. */
 uint32_t rules_add_frame(uint64_t frame);
 
+extern HIDDEN uint32_t
+	rules_orphans; /* number of rules outside any object; changed under rules_lock */
+
 /* True if there are rules of addresses outside any object. */
-bool rules_have_orphans(void);
+static inline bool rules_have_orphans(void)
+{
+	return __atomic_load_n(&rules_orphans, __ATOMIC_RELAXED) != 0;
+}
 
 /* Invalidates the rules of [start, end); with orphans_only just those of addresses outside any object. Under rules_lock. */
 void rules_invalidate(uintptr_t start, uintptr_t end, bool orphans_only);

@@ -170,9 +170,10 @@ NOINLINE void stack_cache_add(struct slot *slot, const uintptr_t *frame, uint32_
 		return;
 	}
 	stack_cache->missed++;
-	/* A walk without a stamp must not be reused; very deep or complex ones are not worth their space. */
+	/* A walk without a stamp must not be reused, nor one through objects that may be replaced without notice. Very deep or complex
+	 * ones are not worth their space. */
 	if (walk->stamp == 0 || walk->count == 0 || walk->count > STACK_CACHE_FRAMES ||
-	    walk->checks > STACK_CACHE_CHECKS)
+	    walk->checks > STACK_CACHE_CHECKS || !walk_is_lasting(walk))
 		return;
 	if (stack_cache->rest > 0) {
 		stack_cache->rest--;

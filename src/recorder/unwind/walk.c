@@ -267,7 +267,7 @@ static ALWAYS_INLINE bool same_fp(struct walker *walker, int j, uint32_t c, uint
 	       (know_fp(walker, c, at) && walker->fp == info->fp);
 }
 
-uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
+static ALWAYS_INLINE uint64_t walk_once(struct slot *slot, const uintptr_t *frame)
 {
 	struct walk *walk = slot->walk;
 	uintptr_t at = (uintptr_t)(frame + 1), pc = frame[1], sp = arch_cfa_of(frame);
@@ -323,4 +323,61 @@ uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
 			return finish(&walker, ENDED, c);
 		}
 	}
+}
+
+/* True if an object may have been replaced without notice, so that its rules are stale. */
+static ALWAYS_INLINE bool may_be_stale(void)
+{
+	return UNLIKELY(__atomic_load_n(&modules_unwatched, __ATOMIC_RELAXED) != 0 ||
+			(rules_have_orphans() && !modules_notice_loads()));
+}
+
+static uint64_t frame_at(const struct walk *walk, uint32_t k)
+{
+	return *memory_frame(rule_frame(walk->info[k].rule));
+}
+
+COLD bool walk_is_lasting(const struct walk *walk)
+{
+	for (uint32_t k = 0; may_be_stale() && k < walk->count; k++) {
+		if (rule_frame(walk->info[k].rule) > LIVE_FRAME_STACK_OFF &&
+		    !modules_is_watched(live_frame_module(frame_at(walk, k))))
+			return false;
+	}
+	return true;
+}
+
+/* True if each frame's rule was made for the object that is there now. The innermost address is right, and each right rule leads to
+ * the next right address. So the first wrong rule is found before a wrong address is looked up. */
+static bool is_right(struct slot *slot)
+{
+	const struct walk *walk = slot->walk;
+	uint32_t last = 0;
+
+	for (uint32_t k = walk->count; k-- > 0;) {
+		uint64_t frame = frame_at(walk, k);
+		uint32_t module = live_frame_module(frame);
+		uintptr_t pc = arch_strip(walk->frame[k].pc) - !live_frame_exact(frame);
+
+		if (rule_frame(walk->info[k].rule) <= LIVE_FRAME_STACK_OFF ||
+		    (module != 0 && module == last))
+			continue;
+		if (!modules_verify(slot, pc, module))
+			return false;
+		last = module;
+	}
+	return true;
+}
+
+uint64_t walk_stack(struct slot *slot, const uintptr_t *frame)
+{
+	enum { TRIES = 4 };
+
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t hash = walk_once(slot, frame);
+
+		if (!may_be_stale() || is_right(slot))
+			return hash;
+	}
+	return walk_take(slot->walk, 0, LIVE_FRAME_STOPPED);
 }

@@ -62,6 +62,9 @@ struct walk *walk_place(void *room, uint32_t limit);
  * slot->walk then holds its frames. */
 uint64_t walk_stack(struct slot *slot, const uintptr_t *frame);
 
+/* True if no object on the stack can be replaced without notice, so that the walk may be cached. */
+bool walk_is_lasting(const struct walk *walk);
+
 /* The same with the full interpreter, for frames whose rules need more than sp and fp: slow_walk.c. */
 uint64_t walk_slowly(struct slot *slot, const uintptr_t *frame);
 

@@ -370,3 +370,17 @@ def test_a_thread_that_forked_does_not_count_for_another(record, report_json, sc
     run = record([compile_c(scratch, "silent", SILENT, "-pthread")], "--mode", "sample")
     threads = {thread["name"]: thread["calls"] for thread in report_json(run.path, "threads")["threads"]}
     assert threads["first"] == 300 and threads["forker"] == 200
+
+
+FORKS_OFTEN = SILENT.replace("if (fork() == 0)", "for (int i = 0; i < 8; i++) if (fork() == 0)").replace("work(200)", "work(1)").replace(
+    "wait(NULL);", "while (wait(NULL) > 0);"
+)
+
+
+def test_a_thread_that_forked_draws_a_new_distance(record, report_json, scratch):
+    """In 63% of the runs its first block in each child was a sample, and counted as a whole interval."""
+    program = compile_c(scratch, "often", FORKS_OFTEN, "-pthread")
+    for _ in range(5):
+        run = record([program], "--mode", "sample", "--interval", "16MiB")
+        assert len(report_json(run.path)["processes"]) == 9
+        assert sum(site["samples"] for site in report_json(run.path, "sites", "--cost", "total")["sites"]) < 8

@@ -98,7 +98,9 @@ int main(int argc, char **argv)
 	uint64_t before = inside_new, began = ticks();
 	for (int i = 0; i < count; i++) blocks[i] = slow_site();
 	uint64_t made = inside_new - before, outside = ticks() - began;
+	began = ticks();
 	for (int i = 0; i < count; i++) free(quick_site());
+	uint64_t quick_outside = ticks() - began;
 	void *p = slow_site();
 	before = inside_new, began = ticks();
 	for (int i = 0; i < count / 4; i++) p = slow_realloc(p);
@@ -110,8 +112,8 @@ int main(int argc, char **argv)
 	}
 	uint64_t most = longest > freed[2] ? longest : freed[2];
 	double tick = (double)(now_ns() - ns0) / (double)(ticks() - ticks0);
-	printf("%.0f %.0f %.0f %.0f %.0f %.0f %.2f\n", made * tick, outside * tick, moved * tick, moved_outside * tick, freed[0] * tick,
-	       freed[1] * tick, (double)most / spin);
+	printf("%.0f %.0f %.0f %.0f %.0f %.0f %.2f %.0f\n", made * tick, outside * tick, moved * tick, moved_outside * tick, freed[0] * tick,
+	       freed[1] * tick, (double)most / spin, quick_outside * tick);
 	return 0;
 }
 """
@@ -131,7 +133,7 @@ def site_of(answer, function):
 
 
 def truth(run):
-    names = ("made", "made_outside", "moved", "moved_outside", "freed", "freed_outside", "longest")
+    names = ("made", "made_outside", "moved", "moved_outside", "freed", "freed_outside", "longest", "quick_outside")
     return dict(zip(names, map(float, run.stdout.split())))
 
 
@@ -146,8 +148,8 @@ def test_every_call_is_timed(spinning, record, report_json):
     assert known["moved"] * 0.97 < moved["allocator_ns"] < known["moved_outside"] * 1.03 + known["made"] / 200
     assert made.get("allocator_ns_error", 0) == 0
     assert answer["sites"][0] == made  # the heaviest comes first
-    # Not less, where its thread lost the processor in a call for some milliseconds.
-    assert site_of(answer, "quick_site")["allocator_ns"] < made["allocator_ns"]
+    # On an idle machine its loop takes some 100 us; beside others its thread may lose the processor in it, which the program measures, too.
+    assert site_of(answer, "quick_site")["allocator_ns"] < min(known["quick_outside"] * 1.03, made["allocator_ns"])
 
 
 def test_time_of_threads(spinning, record, report_json):

@@ -39,6 +39,14 @@ static NOINLINE char *move(char *p, size_t n, char *where)
 	return q;
 }
 
+/* The old range stays, and loses its contents. Kernels before 5.7 refuse. */
+static NOINLINE char *copy_away(char *p, size_t n)
+{
+	char *q = mremap(p, n, n, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+	KEEP(q);
+	return q;
+}
+
 int main(void)
 {
 	/* In place or moved, 4 pages become 4000 and then 3. */
@@ -58,9 +66,23 @@ int main(void)
 	map_over(r + 5 * PAGE, 5 * PAGE);
 
 	CHECK(mremap(r, 20 * PAGE, (size_t)1 << 46, 0) == MAP_FAILED);
+	/* Each of these fails, and unmaps nothing. */
+	CHECK(munmap(r, (size_t)1 << 60) != 0);
+	CHECK(munmap(q, ~(size_t)PAGE) != 0);
+	CHECK(munmap(r + 1, PAGE) != 0);
+	CHECK(munmap(r, 0) != 0);
+
+	char *s = map_first(NULL, 7 * PAGE, 0);
+	char *t = copy_away(s, 7 * PAGE);
+	int copied = t != MAP_FAILED;
+	CHECK(!copied || munmap(s, 7 * PAGE) == 0); /* a range that is still mapped */
+	char *u = map_first(NULL, 6 * PAGE, 0);
+	copied += copy_away(u, 6 * PAGE) != MAP_FAILED;
+	CHECK(copied == 0 || copied == 2);
 	CHECK(munmap(q, 10 * PAGE) == 0);
 	CHECK(munmap(r, 10 * PAGE) == 0);
 	/* All functions together: who owns a part after a move is not what this is about. */
-	say("EXPECT site=map_first+map_over+grow+move kind=mmap live_bytes=%d\n", 10 * PAGE);
+	say("EXPECT site=map_first+map_over+grow+move+copy_away kind=mmap live_bytes=%d\n",
+	    (10 + 7 + 6 + (copied ? 6 : 0)) * PAGE);
 	return 0;
 }

@@ -47,6 +47,7 @@ static int is_clean(void)
 static void *pipes(void *unused)
 {
 	char answer[100];
+	int opened = 0;
 
 	(void)unused;
 	for (int i = 0; i < SHELLS; i++) {
@@ -57,7 +58,9 @@ static void *pipes(void *unused)
 			continue;
 		CHECK(fgets(answer, sizeof answer, pipe) && !strcmp(answer, "kept\n"));
 		CHECK(pclose(pipe) == 0);
+		opened++;
 	}
+	CHECK(opened > 0);
 	return NULL;
 }
 
