@@ -14,7 +14,10 @@
  *
  * Columns have the names, meanings and units of docs/json.md. Link with libheapgauge-profile (`pkg-config --libs
  * heapgauge-profile`). It prints nothing and reads no settings. Different threads may use different profiles at the same time, but a
- * profile with its reports is for one thread at a time. */
+ * profile with its reports is for one thread at a time.
+ *
+ * The library changes no signal handlers and no environment variables. It reads recordings of up to 1 GiB into memory. libdw maps
+ * executables and debug files: if one is truncated while its functions are named, the program gets a SIGBUS. */
 #ifndef HEAPGAUGE_PROFILE_H
 #define HEAPGAUGE_PROFILE_H
 

@@ -165,7 +165,7 @@ static void answer_pprof(struct agent *agent, const struct serve_request *reques
 	struct reader_result result;
 	struct reading_request reading;
 	AUTO_CLOSE int fd = -1;
-	bool is_gone = false;
+	bool is_gone = false, is_stale = false;
 
 	pthread_mutex_lock(&agent->lock);
 	const struct agent_process *process = asked_process(agent, param(request, "pid"));
@@ -176,6 +176,7 @@ static void answer_pprof(struct agent *agent, const struct serve_request *reques
 		reading.wants_pprof = true;
 		reading.shows_allocations = strcmp(request->path, "/debug/pprof/allocs") == 0;
 		is_gone = !process_borrow(process, &fd);
+		is_stale = process_is_replaced(process);
 		reading.held = fd >= 0;
 		reading.label_count = (uint32_t)process->labels.count;
 		for (size_t i = 0; i < process->labels.count; i++) {
@@ -192,6 +193,12 @@ static void answer_pprof(struct agent *agent, const struct serve_request *reques
 				     ? "no recorded process has this pid: / lists them"
 			     : known ? "which process? Add ?pid=PID: / lists them"
 				     : "no process is recorded");
+		return;
+	}
+	if (is_stale) {
+		serve_refuse(answer, 503,
+			     "process %d has ended or runs another program: try again in 10 s",
+			     (int)reading.recorded.pid);
 		return;
 	}
 	send_reading(answer, reader_read(&agent->reader, &reading, fd, -1, &result, &error),

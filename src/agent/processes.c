@@ -502,21 +502,37 @@ static struct agent_process *running_find(const struct running *running, pid_t p
 	return found ? *found : NULL;
 }
 
-/* Its profile is at its address: neither another program nor another process has it. A process that was never read may still
- * show the profile of the one that forked it. Its memory is read only without privileges, when it is of our own user. */
+/* Compares the mapping with the profile. Without privileges it reads the ID from memory, which the kernel may not allow either. */
+static enum mapped_file_match profile_match(const struct agent_process *process)
+{
+	const struct recorded *recorded = &process->recorded;
+	enum mapped_file_match match =
+		mapped_file_match(recorded->pid, recorded->profile, recorded->profile_end,
+				  recorded->mapped.device, recorded->mapped.inode);
+
+	if (match != MAPPED_FILE_UNKNOWN)
+		return match;
+	errno = 0;
+	uint64_t id = read_id(process, -1);
+
+	if (id == 0 && errno == EPERM)
+		return MAPPED_FILE_UNKNOWN;
+	return id == process->id ? MAPPED_FILE_SAME : MAPPED_FILE_OTHER;
+}
+
+bool process_is_replaced(const struct agent_process *process)
+{
+	return profile_match(process) == MAPPED_FILE_OTHER;
+}
+
+/* A process without a reading may still show the profile of the process that forked it. */
 static bool is_unchanged(void *context, pid_t pid)
 {
 	struct agent_process *process = running_find(context, pid);
 
 	if (!process || !process->reading)
 		return false;
-	const struct recorded *recorded = &process->recorded;
-	enum mapped_file_match match =
-		mapped_file_match(pid, recorded->profile, recorded->profile_end,
-				  recorded->mapped.device, recorded->mapped.inode);
-
-	process->is_unchanged = match == MAPPED_FILE_UNKNOWN ? read_id(process, -1) == process->id
-							     : match == MAPPED_FILE_SAME;
+	process->is_unchanged = profile_match(process) == MAPPED_FILE_SAME;
 	return process->is_unchanged;
 }
 

@@ -87,6 +87,9 @@ bool process_is_unheld(const struct agent_process *process);
  * or runs another program. */
 bool process_borrow(const struct agent_process *process, int *ret_fd);
 
+/* Returns true if the pid no longer maps this profile: the process has ended, or runs another program. */
+bool process_is_replaced(const struct agent_process *process);
+
 /* The process with that pid that runs; NULL: none. */
 struct agent_process *processes_find(const struct processes *processes, pid_t pid);
 

@@ -17,6 +17,7 @@
 #include "model/build.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/output_file.h"
 #include "util/text/ini.h"
 #include "util/text/units.h"
 
@@ -92,6 +93,8 @@ int budgets_read(struct budgets *budgets, const char *path, struct error *error)
 		}
 		status = set_by_key(last, entry, path, error);
 	}
+	if (status == 0 && !vector_push(&budgets->files, path))
+		status = error_set(error, "out of memory");
 	buffer_release(&text);
 	return status;
 }
@@ -99,14 +102,21 @@ int budgets_read(struct budgets *budgets, const char *path, struct error *error)
 void budgets_release(struct budgets *budgets)
 {
 	vector_release(&budgets->list);
+	vector_release(&budgets->files);
 	arena_release(&budgets->arena);
 }
 
 static int print_check(const struct check_command *c, const struct check *check,
 		       struct error *error)
 {
+	const char *inputs[] = { c->recording, c->baseline };
+	AUTO(output_file_abort) struct output_file junit = OUTPUT_FILE_INIT;
 	int status = 0;
 
+	if (c->junit && (output_file_check(c->junit, c->budgets->files.at, c->budgets->files.count,
+					   error) < 0 ||
+			 output_file_open(&junit, c->junit, inputs, ARRAY_SIZE(inputs), error) < 0))
+		return -1;
 	if (strcmp(c->format, "json") == 0)
 		status = check_print_json(c->out, check);
 	else if (strcmp(c->format, "github") == 0)
@@ -117,12 +127,8 @@ static int print_check(const struct check_command *c, const struct check *check,
 		return error_set(error, "out of memory");
 	if (!c->junit)
 		return 0;
-	FILE *file = fopen(c->junit, "we");
-
-	if (!file)
-		return error_errno(error, "cannot write %s", c->junit);
-	check_print_junit(file, check);
-	return fclose(file) == 0 ? 0 : error_errno(error, "cannot write %s", c->junit);
+	check_print_junit(junit.stream, check);
+	return output_file_commit(&junit, error);
 }
 
 static int run_check(const struct check_command *c, const struct profile *profile,
@@ -174,6 +180,6 @@ int check_recording(const struct check_command *c, struct error *error)
 	profile_free(baseline);
 	if (status >= 0)
 		return status;
-	cli_error("%s", error->message);
+	cli_report(error);
 	return 2;
 }

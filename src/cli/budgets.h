@@ -14,6 +14,7 @@ struct budgets {
 	struct budget given; /* from options: apply to every process */
 	bool has_given;
 	VECTOR(struct budget) list;
+	VECTOR(const char *) files; /* that budgets_read has read; not owned */
 };
 
 /* Parses "64MiB", "1000" or "4KiB/s". Returns -1 with the error set. */

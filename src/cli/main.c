@@ -2,10 +2,17 @@
 /* The entry point: finds the row of the subcommand and runs it. */
 #include <errno.h>
 #include <malloc.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "base/compiler.h"
 #include "cli/commands.h"
+#include "util/files.h"
+#include "util/output_file.h"
 
 static int run(int argc, char **argv)
 {
@@ -33,9 +40,52 @@ static void keep_memory(void)
 	mallopt(M_TRIM_THRESHOLD, RESPONSE_CACHE_BYTES);
 }
 
+/* Replaces a page beyond the end of its file by one of zeros: the bytes are untrusted in any case. */
+static void replace_page(int number, siginfo_t *info, void *context)
+{
+	const uintptr_t bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+	void *page = (void *)((uintptr_t)info->si_addr & ~(bytes - 1));
+	int before = errno;
+
+	(void)context;
+	if (info->si_code != BUS_ADRERR ||
+	    mmap(page, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		    MAP_FAILED)
+		signal(number, SIG_DFL); /* the signal is raised again */
+	errno = before;
+}
+
+/* Another process may truncate a file that is mapped here, or by libdw. */
+static void survive_truncation(void)
+{
+	struct sigaction action = { .sa_sigaction = replace_page, .sa_flags = SA_SIGINFO };
+
+	if (sigaction(SIGBUS, &action, NULL) == 0)
+		file_map_allow();
+}
+
+/* Takes a signal that `record` blocks. One that is not blocked ends the process or has a handler. */
+static bool pause_for_output(long milliseconds)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	const struct timespec time = { .tv_nsec = milliseconds * 1000000 };
+	struct sigaction action;
+	sigset_t blocked, set;
+
+	sigemptyset(&set);
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (sigismember(&blocked, numbers[i]) &&
+		    sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, numbers[i]);
+	return sigtimedwait(&set, NULL, &time) < 0 && errno == EAGAIN;
+}
+
 int main(int argc, char **argv)
 {
 	keep_memory();
+	survive_truncation();
+	output_file_pause = pause_for_output;
 	int status = run(argc, argv);
 
 	/* A full disk must not look like success. */

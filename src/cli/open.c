@@ -136,6 +136,11 @@ static void fit(struct render_options *options, const struct output *output)
 	options->terminal = output->is_tty;
 }
 
+bool format_renders_one_result(const void *row)
+{
+	return ((const struct renderer *)row)->run != NULL;
+}
+
 int show_answer(const struct result *result, const struct renderer *renderer, bool exact_bytes,
 		const struct common_options *common, struct error *error)
 {

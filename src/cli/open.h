@@ -49,6 +49,8 @@ void show_asked(struct show *show, struct query_options *asked);
 /* Renders the view to `out`, with names that are already resolved. */
 int show_result(struct render_output *out, const struct profile *profile,
 		struct locations *locations, const struct show *show, struct error *error);
+/* Returns true if a row of `renderers` needs only one result: all commands but `report` list these formats. */
+bool format_renders_one_result(const void *row);
 /* Writes a finished result to stdout or the pager: list, post-mortem. */
 int show_answer(const struct result *result, const struct renderer *renderer, bool exact_bytes,
 		const struct common_options *common, struct error *error);

@@ -23,8 +23,6 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
-#define SERVERS "DEBUGINFOD_URLS"
-
 /* The first bytes of the file, as many as there are. */
 static struct span first_bytes(const char *path, uint8_t *into, size_t size)
 {
@@ -109,15 +107,11 @@ static struct profile *load_import(const char *path, struct error *error)
 
 	if (file_map_open(&map, path, error) < 0)
 		return NULL;
-	/* A symbolizer removes it, and the one that names frames for a view may need it. */
-	AUTO_FREE char *servers = getenv(SERVERS) ? strdup(getenv(SERVERS)) : NULL;
 	struct symbolizer *symbolizer = symbolizer_new(NULL);
 	const struct import_names names = { is_allocator, symbolizer };
 	int status = import_profile(map.bytes, symbolizer ? &names : NULL, &recording, error);
 
 	symbolizer_free(symbolizer);
-	if (servers)
-		setenv(SERVERS, servers, 1);
 	if (status < 0) {
 		error_wrap(error, "%s", path);
 		return NULL;

@@ -17,8 +17,7 @@ enum { FLUSH_BYTES = 256 * 1024 };
 
 const struct renderer renderers[] = {
 	{ "text", "for people", render_text, 20, true },
-	{ "markdown", "for issues, chats and coding agents; see --max-tokens", render_markdown, 5,
-	  true },
+	{ "markdown", "for issues, chats and coding agents", render_markdown, 5, true },
 	{ "json", "for programs, with exact numbers", render_json, SIZE_MAX, false },
 	{ "json-line", "the same on one line", render_json_line, SIZE_MAX, false },
 	{ "csv", "for spreadsheets and databases: only the table", render_csv, SIZE_MAX, false },

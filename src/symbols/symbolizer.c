@@ -109,7 +109,6 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options)
 			return NULL;
 		}
 	}
-	unsetenv("DEBUGINFOD_URLS");
 	return s;
 }
 

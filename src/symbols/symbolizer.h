@@ -74,10 +74,7 @@ struct symbolizer_options {
 	const char *root; /* another root, searched for modules first; NULL: none */
 };
 
-/*
- * `options` may be NULL, which means zeroed. NULL if out of memory. Removes DEBUGINFOD_URLS from this process' environment:
- * libdwfl would query the network, and the environment is the only way to prevent it.
- */
+/* `options` may be NULL, which means zeroed. NULL if out of memory. */
 struct symbolizer *symbolizer_new(const struct symbolizer_options *options);
 /* Also saves unsaved names. */
 void symbolizer_free(struct symbolizer *symbolizer);

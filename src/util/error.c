@@ -61,9 +61,18 @@ int error_set(struct error *err, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	if (err)
+	if (err) {
 		tell(err, NULL, format, args);
+		err->hint = NULL;
+	}
 	va_end(args);
+	return -1;
+}
+
+int error_hint(struct error *err, const char *hint)
+{
+	if (err)
+		err->hint = hint;
 	return -1;
 }
 
@@ -87,8 +96,10 @@ int error_errno(struct error *err, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	if (err)
+	if (err) {
 		tell(err, strerror(saved), format, args);
+		err->hint = NULL;
+	}
 	va_end(args);
 	errno = saved;
 	return -1;

@@ -19,9 +19,10 @@
 /* The message is truncated with "..." if it is too long; valid UTF-8 if its parts are. */
 struct error {
 	char message[ERROR_MESSAGE_BYTES];
+	const char *hint; /* static text: what to do next, printed on a second line; NULL: none */
 };
 
-#define ERROR_INIT ((struct error){ { 0 } })
+#define ERROR_INIT ((struct error){ .hint = NULL })
 
 /* All return -1, so that they can be used in a return statement. */
 int error_set(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -29,5 +30,7 @@ int error_set(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 int error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Like error_set, followed by ": " and the text of the current errno. Preserves errno. */
 int error_errno(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Adds a hint to the message that was just set. */
+int error_hint(struct error *err, const char *hint);
 
 #endif

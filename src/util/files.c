@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -99,44 +98,86 @@ bool file_is_irregular(const char *path)
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
-/* Replaces a page beyond the end of its file by one of zeros: the bytes are untrusted in any case. */
-static void replace_page(int number, siginfo_t *info, void *context)
-{
-	const uintptr_t bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
-	void *page = (void *)((uintptr_t)info->si_addr & ~(bytes - 1));
-	int before = errno;
+#define READ_MAX_BYTES ((off_t)1 << 30)
 
-	(void)context;
-	if (info->si_code != BUS_ADRERR ||
-	    mmap(page, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-		    MAP_FAILED)
-		signal(number, SIG_DFL); /* the signal is raised again */
-	errno = before;
+static bool may_map;
+
+void file_map_allow(void)
+{
+	may_map = true;
 }
 
-static void survive_truncation(void)
+static void *map_file(int fd, size_t bytes)
 {
-	struct sigaction action = { .sa_sigaction = replace_page, .sa_flags = SA_SIGINFO };
+	return mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+}
 
-	sigaction(SIGBUS, &action, NULL);
+/* Reads what the file still has. -1 with errno set. */
+static int read_extent(int fd, char *data, off_t at, off_t end)
+{
+	while (at < end) {
+		ssize_t got = pread(fd, data + at, (size_t)(end - at), at);
+
+		if (got < 0 && errno != EINTR)
+			return -1;
+		if (got == 0)
+			break;
+		at += got > 0 ? got : 0;
+	}
+	return 0;
+}
+
+/* Leaves out holes: a file may seem larger than all memory. -1 with errno set. */
+static int read_extents(int fd, char *data, off_t bytes)
+{
+	off_t left = READ_MAX_BYTES, begin, end;
+
+	for (off_t at = 0; at < bytes; at = end) {
+		begin = lseek(fd, at, SEEK_DATA);
+		if (begin < 0 && errno == ENXIO)
+			return 0;
+		begin = begin < 0 ? at : begin;
+		end = lseek(fd, begin, SEEK_HOLE);
+		end = end <= begin || end > bytes ? bytes : end;
+		if (end - begin > left) {
+			errno = EFBIG;
+			return -1;
+		}
+		left -= MAX(end - begin, 0);
+		if (read_extent(fd, data, begin, end) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void *read_file(int fd, size_t bytes)
+{
+	void *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (data == MAP_FAILED || read_extents(fd, data, (off_t)bytes) == 0)
+		return data;
+	int number = errno;
+
+	munmap(data, bytes);
+	errno = number;
+	return MAP_FAILED;
 }
 
 int file_map_open(struct file_map *map, const char *path, struct error *err)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct stat st = { 0 };
 	AUTO_CLOSE int fd = file_open_regular(path, &st, err);
 	void *data;
 
 	if (fd < 0)
 		return -1;
-	pthread_once(&once, survive_truncation);
 	*map = FILE_MAP_INIT;
 	if (st.st_size == 0)
 		return 0;
-	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	data = (may_map ? map_file : read_file)(fd, (size_t)st.st_size);
 	if (data == MAP_FAILED)
-		return error_errno(err, "map %s", path);
+		return error_errno(err, "%s %s", may_map ? "map" : "read", path);
 	map->bytes = span_of(data, (size_t)st.st_size);
 	return 0;
 }
@@ -238,119 +279,6 @@ int file_write_all(int fd, struct span bytes, const char *path, struct error *er
 		bytes.data += put;
 		bytes.size -= (size_t)put;
 	}
-	return 0;
-}
-
-static int write_in_place(const char *path, struct span bytes, struct error *err)
-{
-	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return error_errno(err, "open %s", path);
-	return file_write_all(fd, bytes, path, err);
-}
-
-/* open() instead of mkstemp(), so that the kernel applies the umask to the mode. */
-static int open_temporary(const char *path, mode_t mode, char **ret_name, struct error *err)
-{
-	for (unsigned attempt = 0; attempt < 100; attempt++) {
-		AUTO_FREE char *name = NULL;
-		int fd;
-
-		if (asprintf(&name, "%s.%ld-%u.tmp", path, (long)getpid(), attempt) < 0) {
-			name = NULL;
-			return error_set(err, "write %s: out of memory", path);
-		}
-		fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-		if (fd >= 0) {
-			*ret_name = TAKE(name);
-			return fd;
-		}
-		if (errno == ENOENT)
-			return error_set(err, "cannot create %s: there is no such folder", path);
-		if (errno != EEXIST)
-			return error_errno(err, "create %s", name);
-	}
-	return error_set(err, "write %s: too many temporary files beside it", path);
-}
-
-static int write_to_disk(int fd, struct span bytes, const char *path, struct error *err)
-{
-	if (file_write_all(fd, bytes, path, err) < 0)
-		return -1;
-	/* Without it, a power failure may leave the new name on an empty file. */
-	if (fsync(fd) < 0 && errno != EINVAL && errno != EROFS)
-		return error_errno(err, "fsync %s", path);
-	return 0;
-}
-
-static int write_and_rename(int fd, const char *from, const char *to, struct span bytes, bool waits,
-			    struct error *err)
-{
-	if ((waits ? write_to_disk : file_write_all)(fd, bytes, to, err) < 0)
-		return -1;
-	if (rename(from, to) < 0)
-		return error_errno(err, "rename %s to %s", from, to);
-	return 0;
-}
-
-/* "/dev/stdout" may lead to a regular file. The link is everybody's, and must not be replaced. */
-static bool is_device_link(const char *path)
-{
-	struct stat st;
-
-	return strncmp(path, "/dev/", 5) == 0 && lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
-static int write_atomic(const char *path, struct span bytes, mode_t mode, bool waits,
-			struct error *err)
-{
-	AUTO_FREE char *temporary = NULL;
-	AUTO_CLOSE int fd = -1;
-	struct stat st;
-
-	if (is_device_link(path) || (stat(path, &st) == 0 && !S_ISREG(st.st_mode)))
-		return write_in_place(path, bytes, err);
-	fd = open_temporary(path, mode, &temporary, err);
-	if (fd < 0 || !temporary)
-		return -1;
-	if (write_and_rename(fd, temporary, path, bytes, waits, err) < 0) {
-		unlink(temporary);
-		return -1;
-	}
-	return 0;
-}
-
-int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct error *err)
-{
-	return write_atomic(path, bytes, mode, true, err);
-}
-
-int file_write_soon(const char *path, struct span bytes, mode_t mode, struct error *err)
-{
-	return write_atomic(path, bytes, mode, false, err);
-}
-
-int file_write_new(const char *folder, const char *name, struct span bytes, char **ret_path,
-		   struct error *err)
-{
-	const char *dot = strrchr(name, '.'), *suffix = dot && dot != name ? dot : "";
-	AUTO_FREE char *path = NULL;
-
-	if (asprintf(&path, "%s/%.*s.XXXXXX%s", folder, (int)(strlen(name) - strlen(suffix)), name,
-		     suffix) < 0) {
-		path = NULL;
-		return error_set(err, "write to %s: out of memory", folder);
-	}
-	AUTO_CLOSE int fd = mkostemps(path, (int)strlen(suffix), O_CLOEXEC);
-
-	if (fd < 0)
-		return error_errno(err, "create %s", path);
-	if (write_to_disk(fd, bytes, path, err) < 0) {
-		unlink(path);
-		return -1;
-	}
-	*ret_path = TAKE(path);
 	return 0;
 }
 

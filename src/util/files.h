@@ -36,8 +36,8 @@ struct file_identity file_identity(int fd);
 bool file_is_irregular(const char *path);
 
 /*
- * A file mapped read-only. If another process truncates the file meanwhile, its tail reads as zeros, by a SIGBUS handler: no
- * thread that reads it may block SIGBUS.
+ * A read-only view of a file. If another process truncates the file, its tail may read as zeros. Files of up to 1 GiB without holes
+ * are read into memory, unless the program allows mapping them.
  */
 struct file_map {
 	struct span bytes;
@@ -45,6 +45,11 @@ struct file_map {
 
 #define FILE_MAP_INIT ((struct file_map){ 0 })
 
+/*
+ * Lets file_map_open map files. Pre: the program handles SIGBUS, which access to a truncated mapping raises, by replacing the page,
+ * and no thread blocks it. Call it before the first thread starts.
+ */
+void file_map_allow(void);
 /* Only regular files. An empty file gives an empty span. */
 int file_map_open(struct file_map *map, const char *path, struct error *err);
 void file_map_release(struct file_map *map);
@@ -59,19 +64,6 @@ int file_read_stream(const char *path, size_t limit_bytes, struct buffer *out, s
 /* The same for an open file; `path` is only for the message. */
 int file_read_all(int fd, size_t limit_bytes, const char *path, struct buffer *out,
 		  struct error *err);
-
-/*
- * Replaces path by a file with these bytes, or leaves it unchanged: a reader sees the old file or the new one, never a part. If
- * path exists and is not a regular file (/dev/null, a FIFO), it is written to directly.
- */
-int file_write_atomic(const char *path, struct span bytes, mode_t mode, struct error *err);
-/* The same without waiting for the disk: a power failure may leave an empty file. */
-int file_write_soon(const char *path, struct span bytes, mode_t mode, struct error *err);
-
-/* Creates a new file, FOLDER/NAME with a random part before its suffix, accessible only to this user. The caller frees
- * *ret_path. */
-int file_write_new(const char *folder, const char *name, struct span bytes, char **ret_path,
-		   struct error *err);
 
 /*
  * Whether any process has the file open, or mapped, for writing, even one in another pid namespace or with a hidden /proc. Uses

@@ -47,6 +47,16 @@ class Agent:
             answer = connection.getresponse()
             return answer.status, answer.read()
 
+    def profile(self, pid):
+        """Its profile, once the agent has found the program that runs now."""
+
+        def served():
+            status, body = self.get(f"/debug/pprof/heap?pid={pid}")
+            assert status in (200, 404, 503), body
+            return body if status == 200 else None
+
+        return wait_for(served, f"the profile of process {pid}")
+
     def numbers(self, pid=None):
         """{name: value} of the process, or of the agent; a further label is part of the name: memory_bytes.rss."""
         status, body = self.get("/metrics")

@@ -14,6 +14,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/files.h"
+#include "util/output_file.h"
 #include "unit.h"
 #include "test_agent_folder.h"
 
@@ -178,9 +179,9 @@ static void only_its_own_files_are_found_again_and_deleted(void **state)
 				 mkdir("sink/other/2025-11-18/12", 0700),
 			 0);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		assert_int_equal(file_write_atomic(others[i], span_of("1234567", 7), 0600, NULL),
+		assert_int_equal(output_file_write(others[i], span_of("1234567", 7), 0600, NULL),
 				 0);
-	assert_int_equal(file_write_atomic(leftover, span_of("1", 1), 0600, NULL), 0);
+	assert_int_equal(output_file_write(leftover, span_of("1", 1), 0600, NULL), 0);
 	s = opened("h", 2);
 	assert_int_equal(file_sink_counters(s).files, 5);
 	assert_int_equal(file_sink_counters(s).bytes, 5);
@@ -223,7 +224,7 @@ static void a_folder_that_cannot_be_written_is_refused(void **state)
 	(void)state;
 	assert_null(file_sink_open("missing/sink", "h", ".pb.gz", 10, &err));
 	assert_non_null(strstr(err.message, "create missing/sink"));
-	assert_int_equal(file_write_atomic("file", span_of("x", 1), 0600, NULL), 0);
+	assert_int_equal(output_file_write("file", span_of("x", 1), 0600, NULL), 0);
 	assert_null(file_sink_open("file", "h", ".pb.gz", 10, &err));
 	assert_non_null(strstr(err.message, "write to file"));
 }

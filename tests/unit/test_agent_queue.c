@@ -16,6 +16,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/files.h"
+#include "util/output_file.h"
 #include "unit.h"
 #include "test_agent_folder.h"
 
@@ -308,7 +309,7 @@ static void pending_items_are_settled_by_the_baseline(void **state)
 
 static void put(const char *path, const char *text)
 {
-	assert_int_equal(file_write_atomic(path, span_of(text, strlen(text)), 0600, NULL), 0);
+	assert_int_equal(output_file_write(path, span_of(text, strlen(text)), 0600, NULL), 0);
 }
 
 static void leftovers_are_removed_and_other_files_ignored(void **state)
@@ -507,7 +508,7 @@ static void add_until_killed(void)
 
 		make_item(&b, key, serials[key]);
 		if (queue_prepare(q, key_name(key), serials[key], 1, buffer_span(&b), NULL) < 0 ||
-		    file_write_atomic(key_name(key), span_of(text, (size_t)length), 0600, NULL) <
+		    output_file_write(key_name(key), span_of(text, (size_t)length), 0600, NULL) <
 			    0 ||
 		    queue_commit(q, key_name(key), serials[key], 1, NULL) < 0)
 			_exit(1);

@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "unit.h"
 #include "util/files.h"
+#include "util/output_file.h"
 
 static char folder[] = "/tmp/test_cli_settings.XXXXXX";
 
@@ -46,7 +47,7 @@ static int forget(void **state)
 
 static void write_text(const char *path, const char *text)
 {
-	assert_int_equal(file_write_atomic(path, span_of(text, strlen(text)), 0644, NULL), 0);
+	assert_int_equal(output_file_write(path, span_of(text, strlen(text)), 0644, NULL), 0);
 }
 
 static const char *const colours[] = { "red", "green", "name:", NULL };

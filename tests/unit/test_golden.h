@@ -15,6 +15,7 @@
 #include "render/renderers.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/output_file.h"
 
 struct sink {
 	struct buffer text;
@@ -88,7 +89,7 @@ static inline void compare_golden(char *text, const char *name)
 
 	snprintf(path, sizeof path, "%s/../golden/%s", folder, name);
 	if (getenv("HEAPGAUGE_UPDATE_GOLDEN"))
-		assert_int_equal(file_write_atomic(path, span_of(text, strlen(text)), 0644, &error),
+		assert_int_equal(output_file_write(path, span_of(text, strlen(text)), 0644, &error),
 				 0);
 	if (file_read(path, 1 << 20, &want, &error) < 0)
 		fail_msg("%s", error.message);

@@ -15,6 +15,7 @@
 #include "cli/summary.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/output_file.h"
 
 static char folder[] = "/tmp/test_render_cli.XXXXXX";
 
@@ -43,7 +44,7 @@ static void write_recording(const char *path, size_t processes, size_t cut_bytes
 
 	assert_int_equal(recording_encode(&recording, &bytes, &length, NULL), 0);
 	assert_true(cut_bytes < length);
-	assert_int_equal(file_write_atomic(path, span_of(bytes, length - cut_bytes), 0644, NULL),
+	assert_int_equal(output_file_write(path, span_of(bytes, length - cut_bytes), 0644, NULL),
 			 0);
 	free(bytes);
 	recording_release(&recording);
@@ -153,7 +154,7 @@ static void cut_file_is_shown_with_a_warning(void **state)
 static void what_cannot_be_read_is_status_1_and_says_why(void **state)
 {
 	(void)state;
-	assert_int_equal(file_write_atomic("text.hg", span_of("hello", 5), 0644, NULL), 0);
+	assert_int_equal(output_file_write("text.hg", span_of("hello", 5), 0644, NULL), 0);
 	expect(REPORT(WORD("text.hg")), CLI_FAILED, NULL, "text.hg");
 	expect(REPORT(WORD("no-such.hg")), CLI_FAILED, NULL, "No such file");
 	expect(REPORT(WORD("/")), CLI_FAILED, NULL, "cannot read");

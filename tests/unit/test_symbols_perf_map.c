@@ -14,6 +14,7 @@
 #include "symbols/debug/perf_map.h"
 #include "symbols/symbolizer.h"
 #include "util/files.h"
+#include "util/output_file.h"
 
 static const uint64_t second_ns = 1000000000;
 static char path[] = "/tmp/test_perf_map.XXXXXX";
@@ -37,7 +38,7 @@ static void write_map(const char *text, uint64_t written_ns)
 	struct timespec time = { .tv_sec = (time_t)(written_ns / second_ns) };
 	struct timespec both[2] = { time, time };
 
-	assert_int_equal(file_write_atomic(path, span_of(text, strlen(text)), 0600, NULL), 0);
+	assert_int_equal(output_file_write(path, span_of(text, strlen(text)), 0600, NULL), 0);
 	assert_int_equal(utimensat(AT_FDCWD, path, both, 0), 0);
 }
 
@@ -177,7 +178,7 @@ static void map_is_found_by_process_id(void **state)
 	assert_int_equal(symbolizer_module_state(s, jit).source, SYMBOLS_MISSING);
 	assert_true(symbolizer_module_state(s, jit).jit);
 
-	assert_int_equal(file_write_atomic(name, span_of(line, strlen(line)), 0600, NULL), 0);
+	assert_int_equal(output_file_write(name, span_of(line, strlen(line)), 0600, NULL), 0);
 	jit = symbolizer_jit(s, pid, now);
 	/* A return address: one byte back is still inside, and the first byte is not. */
 	assert_string_equal(symbolizer_find(s, jit, 0x1100, false).at[0].function,

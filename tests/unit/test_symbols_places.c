@@ -21,6 +21,7 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/output_file.h"
 
 static char folder[] = "/tmp/test_symbols_places.XXXXXX";
 
@@ -67,7 +68,7 @@ static int make_folder(void **state)
 	if (!mkdtemp(folder))
 		return -1;
 	path = path_join(folder, "small.c");
-	return file_write_atomic(path, span_of(source, sizeof source - 1), 0600, &error);
+	return output_file_write(path, span_of(source, sizeof source - 1), 0600, &error);
 }
 
 static int remove_folder(void **state)
@@ -306,7 +307,7 @@ static void damaged_package_costs_names_only(void **state)
 		uint8_t saved = whole.data[offset + i];
 
 		whole.data[offset + i] ^= values[i % 3];
-		assert_int_equal(file_write_atomic(path, buffer_span(&whole), 0600, NULL), 0);
+		assert_int_equal(output_file_write(path, buffer_span(&whole), 0600, NULL), 0);
 		whole.data[offset + i] = saved;
 		struct symbol_list list = ask(s, &p, true, &module);
 

@@ -215,7 +215,8 @@ static void totals_have_rates_between_the_last_two_readings(void **state)
 				     .calls = 100,
 				     .peak_bytes = 2000,
 				     .live_blocks = 3,
-				     .peak_rss_bytes = 8192,
+				     .peak_rss_bytes = 16384,
+				     .rss_bytes = 8192,
 				     .own_bytes = 4096,
 				     .threads = 2 };
 	struct totals totals = { 0 };

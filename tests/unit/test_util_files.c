@@ -1,8 +1,10 @@
 /* links: util base */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/files.h"
+#include "util/output_file.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -41,7 +43,7 @@ static void put(const char *path, const char *text)
 {
 	struct error err = ERROR_INIT;
 
-	assert_int_equal(file_write_atomic(path, span_of(text, strlen(text)), 0666, &err), 0);
+	assert_int_equal(output_file_write(path, span_of(text, strlen(text)), 0666, &err), 0);
 }
 
 static void check_content(const char *path, const char *text)
@@ -103,9 +105,25 @@ static void a_write_into_a_missing_folder_says_so(void **state)
 	struct error err = ERROR_INIT;
 
 	(void)state;
-	assert_int_equal(file_write_atomic("no/run.hg", span_of("x", 1), 0666, &err), -1);
+	assert_int_equal(output_file_write("no/run.hg", span_of("x", 1), 0666, &err), -1);
 	assert_non_null(strstr(err.message, "no/run.hg"));
-	assert_non_null(strstr(err.message, "there is no such folder"));
+	assert_non_null(strstr(err.message, "there is no directory no"));
+}
+
+static void a_new_file_replaces_none(void **state)
+{
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(output_file_write_new("run.hg", span_of("old", 3), 0666, &err), 0);
+	errno = 0;
+	assert_int_equal(output_file_write_new("run.hg", span_of("new", 3), 0666, &err), -1);
+	assert_int_equal(errno, EEXIST);
+	assert_int_equal(symlink("nowhere", "link"), 0);
+	assert_int_equal(output_file_write_new("link", span_of("new", 3), 0666, &err), -1);
+	assert_int_equal(errno, EEXIST);
+	check_content("run.hg", "old");
+	assert_int_equal(count_entries("."), 2);
 }
 
 static void a_failed_write_removes_its_temporary(void **state)
@@ -116,23 +134,28 @@ static void a_failed_write_removes_its_temporary(void **state)
 	/* Another process's temporary of the same name must not be taken over, nor block us. */
 	put("run.hg", "old");
 	assert_int_equal(mkdir("folder", 0777), 0);
-	assert_int_equal(file_write_atomic("folder", span_of("x", 1), 0666, &err), -1);
+	assert_int_equal(output_file_write("folder", span_of("x", 1), 0666, &err), -1);
 	assert_non_null(strstr(err.message, "folder"));
 	assert_int_equal(count_entries("."), 2);
 }
 
-static void what_is_no_regular_file_is_written_in_place(void **state)
+static void a_pipe_is_written_to_and_stays(void **state)
 {
+	char got[8] = "";
 	struct stat st;
 
 	(void)state;
-	put("/dev/null", "gone");
-	assert_int_equal(stat("/dev/null", &st), 0);
-	assert_true(S_ISCHR(st.st_mode));
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	AUTO_CLOSE int fd = open("pipe", O_RDONLY | O_NONBLOCK);
+
+	put("pipe", "in it");
+	assert_int_equal(read(fd, got, sizeof got), 5);
+	assert_string_equal(got, "in it");
+	assert_int_equal(stat("pipe", &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
 }
 
-/* First of all: cmocka sets its own handlers before each test, and the handler is set once. */
-static void a_mapped_file_that_becomes_shorter_reads_as_zeros(void **state)
+static void a_file_that_becomes_shorter_keeps_what_was_read(void **state)
 {
 	enum { PAGE = 4096, PAGES = 8 };
 	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
@@ -140,11 +163,29 @@ static void a_mapped_file_that_becomes_shorter_reads_as_zeros(void **state)
 
 	(void)state;
 	memset(bytes, 'x', sizeof bytes);
-	assert_int_equal(file_write_atomic("shorter", span_of(bytes, sizeof bytes), 0666, NULL), 0);
+	assert_int_equal(output_file_write("shorter", span_of(bytes, sizeof bytes), 0666, NULL), 0);
 	assert_int_equal(file_map_open(&map, "shorter", NULL), 0);
 	assert_int_equal(truncate("shorter", PAGE), 0);
-	for (size_t i = 0; i < map.bytes.size; i += PAGE)
-		assert_int_equal(map.bytes.data[i], i < PAGE ? 'x' : 0);
+	assert_int_equal(map.bytes.size, sizeof bytes);
+	assert_memory_equal(map.bytes.data, bytes, sizeof bytes);
+}
+
+static void holes_are_not_read(void **state)
+{
+	AUTO(file_map_release) struct file_map map = FILE_MAP_INIT;
+	const off_t end = (off_t)1 << 40;
+	int fd = open("holes", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+
+	(void)state;
+	assert_int_equal(pwrite(fd, "first", 5, 0), 5);
+	assert_int_equal(pwrite(fd, "last", 4, end - 4), 4);
+	if (lseek(fd, 1 << 20, SEEK_HOLE) != 1 << 20)
+		skip(); /* this file system has no holes */
+	assert_int_equal(file_map_open(&map, "holes", NULL), 0);
+	assert_int_equal(map.bytes.size, end);
+	assert_memory_equal(map.bytes.data, "first", 6);
+	assert_memory_equal(map.bytes.data + end - 5, "\0last", 5);
+	close(fd);
 }
 
 static void maps_refuse_what_they_cannot_map(void **state)
@@ -313,13 +354,15 @@ static void a_long_command_keeps_its_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_FOLDER(a_mapped_file_that_becomes_shorter_reads_as_zeros),
+		IN_FOLDER(a_file_that_becomes_shorter_keeps_what_was_read),
+		IN_FOLDER(holes_are_not_read),
 		IN_FOLDER(a_written_file_replaces_the_old_one_and_leaves_nothing_else),
 		IN_FOLDER(a_reader_of_the_old_file_keeps_it),
 		IN_FOLDER(a_written_file_obeys_the_umask),
 		IN_FOLDER(a_write_into_a_missing_folder_says_so),
+		IN_FOLDER(a_new_file_replaces_none),
 		IN_FOLDER(a_failed_write_removes_its_temporary),
-		IN_FOLDER(what_is_no_regular_file_is_written_in_place),
+		IN_FOLDER(a_pipe_is_written_to_and_stays),
 		IN_FOLDER(maps_refuse_what_they_cannot_map),
 		IN_FOLDER(files_without_a_size_are_read_to_their_end),
 		IN_FOLDER(a_file_above_the_limit_is_refused),

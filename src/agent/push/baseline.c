@@ -14,6 +14,7 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/output_file.h"
 
 #define SUFFIX ".baseline"
 static const char magic[8] = "HGBASE3\n";
@@ -82,7 +83,7 @@ int baseline_write(const char *folder, const char *key, struct baseline_head hea
 	buffer_append(&bytes, rows.data, rows.size);
 	if (!path || bytes.failed)
 		return error_set(error, "out of memory");
-	return file_write_soon(path, buffer_span(&bytes), 0600, error);
+	return output_file_write_unsynced(path, buffer_span(&bytes), 0600, error);
 }
 
 void baseline_remove(const char *folder, const char *key)

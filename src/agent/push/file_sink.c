@@ -25,6 +25,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/files.h"
+#include "util/output_file.h"
 #include "util/vector.h"
 
 enum {
@@ -302,7 +303,7 @@ static int write_file(const struct file_sink *s, char *path, struct span bytes, 
 	for (int attempt = 0;; attempt++) {
 		if (make_folders(s, path, err) < 0)
 			return -1;
-		if (file_write_atomic(path, bytes, 0640, err) == 0)
+		if (output_file_write(path, bytes, 0640, err) == 0)
 			return 0;
 		if (errno != ENOENT || attempt == 1)
 			return -1;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
@@ -17,7 +16,7 @@
 #include "cli/open.h"
 #include "model/frames/bundle.h"
 #include "util/cleanup.h"
-#include "util/files.h"
+#include "util/output_file.h"
 #include "util/repository.h"
 #include "util/text/units.h"
 #include "util/vector.h"
@@ -187,15 +186,6 @@ static void say(const struct bundle_counts *counts, const char *output)
 			  counts->outside_files == 1 ? "file" : "files");
 }
 
-/* Opened by either name, maybe by links. */
-static bool is_one_file(const char *a, const char *b)
-{
-	struct stat first, second;
-
-	return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
-	       first.st_ino == second.st_ino;
-}
-
 static int bundle(void *state, const struct common_options *common, struct error *error)
 {
 	struct bundle_command *c = state;
@@ -207,13 +197,11 @@ static int bundle(void *state, const struct common_options *common, struct error
 	(void)common;
 	if (!profile)
 		return -1;
-	if (c->bundle.redaction != REDACT_NOTHING && is_one_file(recording, c->output)) {
+	const char *input = recording;
+
+	if (c->output && output_file_check(c->output, &input, 1, error) < 0) {
 		profile_free(profile);
-		return error_set(
-			error,
-			"%s is the recording, which --redact leaves as it is: name another "
-			"file by -o",
-			c->output);
+		return -1;
 	}
 	if (profile_is_imported(profile)) {
 		profile_free(profile);

@@ -59,30 +59,15 @@ void doctor_add(struct doctor *doctor, const char *check, enum doctor_verdict ve
 	add(doctor, line);
 }
 
-/* Returns the line at `text` without its full stop. The caller frees it; NULL if out of memory. */
-static char *phrase(const char *text)
-{
-	size_t length = strcspn(text, "\n");
-
-	if (length && text[length - 1] == '.')
-		length--;
-	return strndup(text, length);
-}
-
 void doctor_add_error(struct doctor *doctor, const char *check, enum doctor_verdict verdict,
-		      const char *message)
+		      const struct error *error)
 {
-	static const char name[] = "heapgauge: ";
-	const char *rest;
+	AUTO_FREE char *way_out = error->hint ? strdup(error->hint) : NULL;
+	size_t length = way_out ? strlen(way_out) : 0;
 
-	if (strncmp(message, name, sizeof name - 1) == 0)
-		message += sizeof name - 1;
-	rest = message + strcspn(message, "\n");
-	rest += strspn(rest, "\n ");
-	AUTO_FREE char *found = phrase(message);
-	AUTO_FREE char *way_out = *rest ? phrase(rest) : NULL;
-
-	doctor_add(doctor, check, verdict, way_out, "%s", found ? found : message);
+	if (length && way_out[length - 1] == '.')
+		way_out[length - 1] = '\0';
+	doctor_add(doctor, check, verdict, way_out, "%s", error->message);
 }
 
 enum doctor_verdict doctor_worst(const struct doctor *doctor)

@@ -19,6 +19,7 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/output_file.h"
 #include "util/text/printable.h"
 #include "util/text/units.h"
 
@@ -136,48 +137,28 @@ static char *output_name(const char *recording, const char *suffix, struct error
 }
 
 /* Exports are not written for terminals: names in them may contain escape sequences. */
-static int write_to_terminal(const struct export_command *c, const struct export_input *input,
-			     struct error *error)
+static int write_to_terminal(struct span text, struct error *error)
 {
 	AUTO(buffer_release) struct buffer shown = BUFFER_INIT;
-	AUTO_FREE char *text = NULL;
-	size_t size = 0;
-	FILE *memory = open_memstream(&text, &size);
-	int status =
-		memory ? c->exporter->run(input, memory, error) : error_set(error, "out of memory");
 
-	if (memory && fclose(memory) != 0 && status == 0)
-		status = error_set(error, "out of memory");
-	if (status < 0)
-		return -1;
-	buffer_printable_lines(&shown, span_of(text, size));
-	if (shown.failed || fwrite(shown.data, 1, shown.size, stdout) != shown.size ||
-	    fflush(stdout) != 0)
-		return error_errno(error, "cannot write to stdout");
-	return 0;
+	buffer_printable_lines(&shown, text);
+	return shown.failed ? error_set(error, "out of memory")
+			    : file_write_all(STDOUT_FILENO, buffer_span(&shown), "stdout", error);
 }
 
 static int write_to(const struct export_command *c, const struct export_input *input,
 		    const char *path, struct error *error)
 {
+	AUTO(output_file_abort) struct output_file out = OUTPUT_FILE_INIT;
 	bool to_stdout = strcmp(path, "-") == 0;
 
-	if (to_stdout && isatty(STDOUT_FILENO))
-		return write_to_terminal(c, input, error);
-	FILE *out = to_stdout ? stdout : fopen(path, "we");
-
-	if (!out)
-		return error_errno(error, "cannot write %s", path);
-	int status = c->exporter->run(input, out, error);
-	bool broken = fflush(out) != 0 || ferror(out);
-
-	if (!to_stdout && fclose(out) != 0)
-		broken = true;
-	if (status == 0 && broken)
-		status = error_errno(error, "cannot write %s", to_stdout ? "to stdout" : path);
-	if (status < 0 && !to_stdout)
-		unlink(path);
-	return status;
+	if (output_file_open(&out, to_stdout ? "/dev/stdout" : path, &c->asked.query.file, 1,
+			     error) < 0 ||
+	    c->exporter->run(input, out.stream, error) < 0)
+		return -1;
+	if (to_stdout && isatty(STDOUT_FILENO) && fflush(out.stream) == 0)
+		return write_to_terminal(span_of(out.bytes, out.size), error);
+	return output_file_commit(&out, error);
 }
 
 static int export_profile(const struct export_command *c, const struct profile *profile,

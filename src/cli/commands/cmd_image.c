@@ -15,7 +15,7 @@
 #include "collect/kernel/ranks.h"
 #include "collect/run/output_path.h"
 #include "util/cleanup.h"
-#include "util/files.h"
+#include "util/output_file.h"
 #include "util/terminal.h"
 
 enum { OPT_OUTPUT, OPT_STOP };
@@ -70,8 +70,18 @@ static int check(void *state, struct error *error)
 				 "image needs the id of a recorded process, or a core file of one");
 }
 
+static void print_zombies(pid_t pid, const struct image_zombies *zombies)
+{
+	if (zombies->collected)
+		cli_error("removed %u zombie%s that interrupted images had left in process %d",
+			  zombies->collected, zombies->collected == 1 ? "" : "s", (int)pid);
+	if (zombies->remaining.message[0])
+		cli_error("%s; the next image removes it", zombies->remaining.message);
+}
+
 /* With Ctrl-Z the process would remain stopped, too: it takes effect afterwards. */
-static int take_process(const struct image_command *c, struct recording *ret, struct error *error)
+static int take_process(const struct image_command *c, struct recording *ret,
+			struct image_zombies *zombies, struct error *error)
 {
 	static const int stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
 	sigset_t blocked, before;
@@ -80,7 +90,7 @@ static int take_process(const struct image_command *c, struct recording *ret, st
 	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
 		sigaddset(&blocked, stops[i]);
 	pthread_sigmask(SIG_BLOCK, &blocked, &before);
-	int status = image_take(c->pid, c->stop, HEAPGAUGE_VERSION, ret, error);
+	int status = image_take(c->pid, c->stop, HEAPGAUGE_VERSION, ret, zombies, error);
 
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return status;
@@ -100,10 +110,13 @@ static int take(const struct image_command *c, struct recording *ret, struct err
 
 	if (is_seen)
 		fputs("heapgauge: reading the memory of the process ...", stderr);
-	int status = c->core ? take_core(c->core, ret, error) : take_process(c, ret, error);
+	struct image_zombies zombies = { 0 };
+	int status =
+		c->core ? take_core(c->core, ret, error) : take_process(c, ret, &zombies, error);
 
 	if (is_seen)
 		fputs("\r\033[K", stderr);
+	print_zombies(c->pid, &zombies);
 	return status;
 }
 
@@ -111,29 +124,26 @@ static int image(void *state, const struct common_options *common, struct error 
 {
 	const struct image_command *c = state;
 	AUTO(recording_release) struct recording recording = { 0 };
-	AUTO_FREE char *path = NULL, *reserved = NULL;
+	AUTO_FREE char *path = NULL, *written = NULL;
 	struct format_error reason = { { 0 } };
 	AUTO_FREE void *bytes = NULL;
 	size_t length;
 
 	(void)common;
+	if (c->output && output_path_is_given(c->output) &&
+	    output_file_check(c->output, &c->core, 1, error) < 0)
+		return -1;
 	if (take(c, &recording, error) < 0)
 		return -1;
 	const struct process_row *process = &recording.processes[0].process;
 
 	path = output_path(c->output, process->exe, (pid_t)process->pid,
 			   process->rank ? (int)process->rank - 1 : RANK_NONE);
-	if (path && !output_path_is_given(c->output))
-		reserved = output_path_reserve(path);
 	if (!path || recording_encode(&recording, &bytes, &length, &reason) < 0)
 		return error_set(error, "%s", path ? reason.message : "out of memory");
-	if (file_write_atomic(reserved ? reserved : path, span_of(bytes, length), 0666, error) <
-	    0) {
-		if (reserved)
-			(void)unlink(reserved);
+	if (output_path_write(c->output, path, span_of(bytes, length), &written, error) < 0)
 		return -1;
-	}
-	return summary_print(stdout, reserved ? reserved : path, &recording, error);
+	return summary_print(stdout, written, &recording, error);
 }
 
 static int run_image(int argc, char **argv)

@@ -16,7 +16,8 @@ enum { OPT_FORMAT, OPT_BYTES, OPT_NO_SYMBOLS };
 
 static const struct option_row rows[] = {
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format",
-			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
+			 .choices = WORDS_WITH_HELP_THAT(renderers, format_renders_one_result),
+			 .fallback = "text" },
 	[OPT_BYTES] = { "bytes", 'b', NULL, "show exact byte counts" },
 	[OPT_NO_SYMBOLS] = { "no-symbols", 0, NULL,
 			     "show frames as module+offset, without looking up names" },

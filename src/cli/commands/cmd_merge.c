@@ -12,6 +12,7 @@
 #include "collect/merge.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/output_file.h"
 #include "util/text/units.h"
 #include "util/vector.h"
 
@@ -65,7 +66,7 @@ static int write_merged(const char *path, const struct recording *merged, struct
 
 	if (recording_encode(merged, &bytes, &length, &reason) < 0)
 		return error_set(error, "%s", reason.message);
-	if (file_write_atomic(path, span_of(bytes, length), 0644, error) < 0)
+	if (output_file_write(path, span_of(bytes, length), 0666, error) < 0)
 		return -1;
 	cli_error("wrote %s (%s) with %s processes", path, units_bytes(length).text,
 		  units_count(merged->process_count).text);
@@ -78,6 +79,8 @@ static int merge_all(void *state, const struct common_options *common, struct er
 	struct recording merged = { 0 };
 
 	(void)common;
+	if (output_file_check(c->output, c->paths.at, c->paths.count, error) < 0)
+		return -1;
 	for (size_t i = 0; i < c->paths.count; i++)
 		if (read_one(c, c->paths.at[i], error) < 0)
 			return -1;

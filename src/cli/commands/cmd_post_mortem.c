@@ -28,7 +28,8 @@ enum { OPT_FORMAT, OPT_LIMIT, OPT_REMOVE, OPT_BYTES, OPT_NO_SYMBOLS };
 
 static const struct option_row rows[] = {
 	[OPT_FORMAT] = { "format", 'f', "FORMAT", "output format",
-			 .choices = WORDS_WITH_HELP(renderers), .fallback = "text" },
+			 .choices = WORDS_WITH_HELP_THAT(renderers, format_renders_one_result),
+			 .fallback = "text" },
 	[OPT_LIMIT] = { "limit", 'n', "N", "show the N that ended last", .fallback = "3" },
 	[OPT_REMOVE] = { "remove", 0, NULL, "remove the profiles that were reported",
 			 .scope = OPTION_TYPED_ONLY },

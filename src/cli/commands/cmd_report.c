@@ -17,7 +17,7 @@
 #include "cli/web/web.h"
 #include "collect/kernel/container.h"
 #include "util/cleanup.h"
-#include "util/files.h"
+#include "util/output_file.h"
 
 enum report_option {
 	OPT_VIEW = QUERY_COUNT,
@@ -131,17 +131,16 @@ static struct profile *open_either(const struct report *report, char **ret_name,
 	return *ret_name ? recording_open(*ret_name, error) : NULL;
 }
 
-static int write_to_file(struct report *report, const struct profile *profile, struct error *error)
+static int write_to_file(struct report *report, const struct profile *profile, const char *name,
+			 struct error *error)
 {
-	FILE *file = fopen(report->output, "we");
+	const char *input = report->pid ? NULL : name;
+	AUTO(output_file_abort) struct output_file out = OUTPUT_FILE_INIT;
 
-	if (!file)
-		return error_errno(error, "cannot write %s", report->output);
-	int status = show_profile(file, profile, &report->show, error);
-
-	if (fclose(file) != 0 && status == 0)
-		status = error_errno(error, "cannot write %s", report->output);
-	return status;
+	if (output_file_open(&out, report->output, &input, 1, error) < 0 ||
+	    show_profile(out.stream, profile, &report->show, error) < 0)
+		return -1;
+	return output_file_commit(&out, error);
 }
 
 /* ---- the page as a file ---- */
@@ -169,13 +168,16 @@ static int check_page(const struct report *report, struct error *error)
 static int write_page(const struct report *report, struct profile *profile, const char *name,
 		      struct error *error)
 {
+	const char *input = report->pid ? NULL : name;
 	AUTO(web_release) struct web web = { .asked = &report->asked };
 	AUTO(buffer_release) struct buffer page = BUFFER_INIT;
 
-	if (web_adopt(&web, profile, name, error) < 0 || web_save(&web, &page, error) < 0)
+	if (web_adopt(&web, profile, name, error) < 0 ||
+	    (report->output && output_file_check(report->output, &input, 1, error) < 0) ||
+	    web_save(&web, &page, error) < 0)
 		return -1;
 	if (report->output)
-		return file_write_atomic(report->output, buffer_span(&page), 0666, error);
+		return output_file_write(report->output, buffer_span(&page), 0666, error);
 	return fwrite(page.data, 1, page.size, stdout) == page.size
 		       ? 0
 		       : error_errno(error, "cannot write the page");
@@ -204,7 +206,7 @@ static int show_report(void *state, const struct common_options *common, struct 
 		profile_free(profile);
 		return -1;
 	}
-	int status = report->output ? write_to_file(report, profile, error)
+	int status = report->output ? write_to_file(report, profile, name, error)
 				    : show_on_output(profile, &report->show, common, error);
 
 	profile_free(profile);

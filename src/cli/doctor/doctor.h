@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 #include "util/arena.h"
+#include "util/error.h"
 #include "util/vector.h"
 
 enum doctor_verdict {
@@ -34,9 +35,9 @@ void doctor_release(struct doctor *doctor);
 /* Adds a line. `check` is a literal, way_out may be NULL; the other two texts are copied. */
 void doctor_add(struct doctor *doctor, const char *check, enum doctor_verdict verdict,
 		const char *way_out, const char *format, ...) PRINTF_LIKE(5, 6);
-/* Does the same with an error message: its first line is the finding, its second the remedy. */
+/* Adds a line for an error: its hint is the remedy. */
 void doctor_add_error(struct doctor *doctor, const char *check, enum doctor_verdict verdict,
-		      const char *message);
+		      const struct error *error);
 /* Returns the worst verdict of all lines. */
 enum doctor_verdict doctor_worst(const struct doctor *doctor);
 

@@ -60,7 +60,7 @@ static char *find_recorder(struct doctor *doctor)
 		doctor_add(doctor, "recorder", DOCTOR_OK, NULL, "%s", recorder);
 		return recorder;
 	}
-	doctor_add_error(doctor, "recorder", DOCTOR_NO, error.message);
+	doctor_add_error(doctor, "recorder", DOCTOR_NO, &error);
 	free(recorder);
 	return NULL;
 }
@@ -99,6 +99,19 @@ static int record_true(const char *file, char **ret_said)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* The command printed an error, and perhaps a hint on a second line, which then points into `said`. */
+static void split_output(char *said, struct error *ret)
+{
+	static const char name[] = "heapgauge: ";
+	const char *message = strsep(&said, "\n"), *hint = said ? strsep(&said, "\n") : NULL;
+
+	if (strncmp(message, name, sizeof name - 1) == 0)
+		message += sizeof name - 1;
+	error_set(ret, "%s", message);
+	if (hint && *hint)
+		error_hint(ret, hint + strspn(hint, " "));
+}
+
 static void try_recording(struct doctor *doctor)
 {
 	char file[] = "/tmp/heapgauge-doctor.XXXXXX";
@@ -119,11 +132,15 @@ static void try_recording(struct doctor *doctor)
 	}
 	status = record_true(file, &said);
 	unlink(file);
-	if (status == 0)
+	if (status == 0) {
 		doctor_add(doctor, "trial", DOCTOR_OK, NULL, "the program 'true' was recorded");
+		return;
+	}
+	if (said && *said)
+		split_output(said, &error);
 	else
-		doctor_add_error(doctor, "trial", DOCTOR_NO,
-				 said && *said ? said : "recording the program 'true' failed");
+		error_set(&error, "recording the program 'true' failed");
+	doctor_add_error(doctor, "trial", DOCTOR_NO, &error);
 }
 
 static void judge_preload(struct doctor *doctor)

@@ -234,7 +234,7 @@ void doctor_program(struct doctor *doctor, const char *program)
 	bool gets_in = preflight_program(path, &error) == 0;
 
 	if (!gets_in)
-		doctor_add_error(doctor, "recorder", DOCTOR_NO, error.message);
+		doctor_add_error(doctor, "recorder", DOCTOR_NO, &error);
 	else if (!is_elf)
 		doctor_add(doctor, "recorder", DOCTOR_WARN,
 			   "start it with #! and an interpreter, if it is a script",

@@ -23,6 +23,10 @@ struct words {
 	{                                                                                          \
 		(table), sizeof(table)[0], false, (lists)                                          \
 	}
+#define WORDS_WITH_HELP_THAT(table, lists)                                                         \
+	{                                                                                          \
+		(table), sizeof(table)[0], true, (lists)                                           \
+	}
 #define WORDS_WITH_HELP(table)                                                                     \
 	{                                                                                          \
 		(table), sizeof(table)[0], true, NULL                                              \

@@ -3,12 +3,11 @@
  * Writes one recording at a time: the loop passes a clone, a worker encodes and writes it, and the loop reports it in its next
  * iteration. While `state` is WRITING, `condition`, `written` and `problem` belong to the worker.
  *
- * Invariant: a number is reserved by creating its file with O_EXCL.
+ * Invariant: a file is complete when its name appears, and replaces no other.
  */
 #include "collect/run/dump.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 #include "collect/run/collector.h"
 #include "util/buffer.h"
 #include "util/cleanup.h"
-#include "util/files.h"
+#include "util/output_file.h"
 
 enum state { IDLE, WRITING, WRITTEN };
 
@@ -44,41 +43,23 @@ static char *path_with_number(const char *path, unsigned number)
 	return name;
 }
 
-/* Reserves the first free number by creating its file. */
-static char *take_number(const struct dumps *d, struct error *error)
+/* Writes the bytes under the first free number. */
+static int write_numbered(struct dumps *d, struct span bytes, struct error *error)
 {
 	for (unsigned i = 1; i <= d->options->write_limit; i++) {
 		AUTO_FREE char *name = path_with_number(d->path, i);
 
-		if (!name) {
-			error_set(error, "out of memory");
-			return NULL;
+		if (!name)
+			return error_set(error, "out of memory");
+		if (output_file_write_new(name, bytes, 0666, error) == 0) {
+			d->written = TAKE(name);
+			return 0;
 		}
-		AUTO_CLOSE int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-
-		if (fd >= 0)
-			return TAKE(name);
-		if (errno != EEXIST) {
-			error_errno(error, "cannot write %s", name);
-			return NULL;
-		}
+		if (errno != EEXIST)
+			return -1;
 	}
-	error_set(error, "%u recordings already exist (--write-limit)", d->options->write_limit);
-	return NULL;
-}
-
-static int put(struct dumps *d, struct span bytes, struct error *error)
-{
-	AUTO_FREE char *name = take_number(d, error);
-
-	if (!name)
-		return -1;
-	if (file_write_atomic(name, bytes, 0666, error) < 0) {
-		(void)unlink(name);
-		return -1;
-	}
-	d->written = TAKE(name);
-	return 0;
+	return error_set(error, "%u recordings already exist (--write-limit)",
+			 d->options->write_limit);
 }
 
 static void do_dump(void *context, const struct worker_job *job)
@@ -88,7 +69,7 @@ static void do_dump(void *context, const struct worker_job *job)
 
 	if (collector_encode_one(job->target, job->now_ns, d->options->version, d->options->options,
 				 &bytes, &d->problem) == 0)
-		(void)put(d, buffer_span(&bytes), &d->problem);
+		(void)write_numbered(d, buffer_span(&bytes), &d->problem);
 	__atomic_store_n(&d->state, WRITTEN, __ATOMIC_RELEASE);
 }
 

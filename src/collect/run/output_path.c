@@ -5,12 +5,11 @@
  * recording gets a number instead of replacing an older one.
  *
  * Pure functions, except for those that look at or create files. Any thread.
- * Invariant: a name is reserved by creating its file with O_EXCL, so that two collectors never share one.
+ * Invariant: a name that we made up is created without replacing a file, so that two collectors never share one.
  */
 #include "collect/run/output_path.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +22,9 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/output_file.h"
 
-enum { NUMBER_MAX = 10000, FILE_MODE = 0666 };
+enum { NUMBER_MAX = 10000, FILE_MODE = 0666 }; /* the mode is before the umask */
 enum { SUFFIX_BYTES = 32 }; /* at least what numbers and temporary files add to a name */
 
 int output_path_check(const char *pattern, struct error *error)
@@ -100,51 +100,63 @@ char *output_path(const char *pattern, const char *program, pid_t pid, int rank)
 	return buffer_take_string(&path);
 }
 
-int output_path_check_writable(const char *path, struct error *error)
-{
-	AUTO_FREE char *folder = path_folder(path);
-
-	if (!folder)
-		return error_set(error, "out of memory");
-	if (strlen(path_base(path)) + SUFFIX_BYTES > NAME_MAX)
-		return error_set(error,
-				 "the name of the recording, %.40s..., is too long: name a "
-				 "shorter one with -o",
-				 path_base(path));
-	if (access(path, F_OK) == 0 && access(path, W_OK) < 0)
-		return error_errno(error, "cannot write %s", path);
-	if (access(path, F_OK) < 0 && access(folder, W_OK | X_OK) < 0)
-		return error_errno(error, "cannot write a recording to the folder %s", folder);
-	return 0;
-}
-
 bool output_path_is_given(const char *pattern)
 {
 	return pattern && !strchr(pattern, '%') && !is_folder(pattern);
 }
 
-char *output_path_reserve(const char *path)
+int output_path_check_writable(const char *pattern, const char *path, const char *input,
+			       struct error *error)
+{
+	if (strlen(path_base(path)) + SUFFIX_BYTES > NAME_MAX)
+		return error_set(error,
+				 "the name of the recording, %.40s..., is too long: name a "
+				 "shorter one with -o",
+				 path_base(path));
+	return output_path_is_given(pattern) ? output_file_check(path, &input, 1, error)
+					     : output_file_check_folder(path, error);
+}
+
+/* "run.hg" and 2 -> "run-2.hg"; 1 -> "run.hg" */
+static char *path_with_number(const char *path, unsigned number)
 {
 	size_t length = strlen(path);
 	const char *suffix = length > 3 && strcmp(path + length - 3, ".hg") == 0 ? ".hg" : "";
+	char *name;
 
-	length -= strlen(suffix);
+	if (number == 1)
+		return strdup(path);
+	return asprintf(&name, "%.*s-%u%s", (int)(length - strlen(suffix)), path, number, suffix) <
+			       0
+		       ? NULL
+		       : name;
+}
+
+int output_path_write_new(const char *path, struct span bytes, mode_t mode, char **ret_path,
+			  struct error *error)
+{
 	for (unsigned i = 1; i <= NUMBER_MAX; i++) {
-		AUTO_FREE char *name = NULL;
-		char number[16] = "";
+		AUTO_FREE char *name = path_with_number(path, i);
 
-		if (i > 1)
-			snprintf(number, sizeof number, "-%u", i);
-		if (asprintf(&name, "%.*s%s%s", (int)length, path, number, suffix) < 0) {
-			name = NULL;
-			return NULL;
+		if (!name)
+			return error_set(error, "write %s: out of memory", path);
+		if (output_file_write_new(name, bytes, mode, error) == 0) {
+			*ret_path = TAKE(name);
+			return 0;
 		}
-		AUTO_CLOSE int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
-
-		if (fd >= 0)
-			return TAKE(name);
 		if (errno != EEXIST)
-			return NULL;
+			return -1;
 	}
-	return NULL;
+	return -1;
+}
+
+int output_path_write(const char *pattern, const char *path, struct span bytes, char **ret_path,
+		      struct error *error)
+{
+	if (!output_path_is_given(pattern))
+		return output_path_write_new(path, bytes, FILE_MODE, ret_path, error);
+	if (output_file_write(path, bytes, FILE_MODE, error) < 0)
+		return -1;
+	*ret_path = strdup(path);
+	return *ret_path ? 0 : error_set(error, "out of memory");
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/span.h"
 #include "util/error.h"
 
 /* The letters of a pattern, for help and errors. */
@@ -21,13 +22,20 @@ int output_path_check(const char *pattern, struct error *error);
  */
 char *output_path(const char *pattern, const char *program, pid_t pid, int rank);
 
-/* Fails if the path cannot be written: at the start, not after an hour of running. */
-int output_path_check_writable(const char *path, struct error *error);
+/*
+ * Fails if the path that output_path made from the pattern cannot be written, or is that of the input (which may be NULL): at the
+ * start, not after an hour of running.
+ */
+int output_path_check_writable(const char *pattern, const char *path, const char *input,
+			       struct error *error);
 
 /* Whether the user wrote the whole name. A file of that name is replaced; one of a name that we made up never is. */
 bool output_path_is_given(const char *pattern);
-/* Creates an empty file at `path`, or at run-2.hg, run-3.hg and so on if run.hg exists. The caller frees its path; NULL if none
- * could be created. */
-char *output_path_reserve(const char *path);
+/* Writes a recording to the path that output_path made from the pattern. The caller frees *ret_path, where it was written. */
+int output_path_write(const char *pattern, const char *path, struct span bytes, char **ret_path,
+		      struct error *error);
+/* Writes a recording to `path`, or to run-2.hg, run-3.hg and so on if run.hg exists. The caller frees *ret_path. */
+int output_path_write_new(const char *path, struct span bytes, mode_t mode, char **ret_path,
+			  struct error *error);
 
 #endif

@@ -3,7 +3,7 @@
  * The end of a run: waits for the encoder, describes the run as a whole, and writes the file.
  *
  * collector_write runs once, after the loop, in its thread.
- * Invariant: the file appears whole or not at all.
+ * Invariant: the file is complete when its name appears.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "util/cleanup.h"
 #include "util/files.h"
 
-enum { FILE_MODE = 0666 }; /* before the umask */
+enum { PRIVATE_MODE = 0600 };
 
 static char *joined(char *const *argv)
 {
@@ -100,11 +100,14 @@ static char *write_elsewhere(const char *path, struct span bytes)
 					"/dev/shm" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		char *found;
+		AUTO_FREE char *wanted = folders[i] && folders[i][0] == '/'
+						 ? path_join(folders[i], path_base(path))
+						 : NULL;
+		char *written;
 
-		if (folders[i] && folders[i][0] == '/' &&
-		    file_write_new(folders[i], path_base(path), bytes, &found, NULL) == 0)
-			return found;
+		if (wanted &&
+		    output_path_write_new(wanted, bytes, PRIVATE_MODE, &written, NULL) == 0)
+			return written;
 	}
 	return NULL;
 }
@@ -117,16 +120,9 @@ int collector_write(struct collector *c, const char *path, struct error *error)
 
 	if (encode(c, &bytes, error) < 0)
 		return -1;
-	AUTO_FREE char *reserved =
-		output_path_is_given(c->options->output) ? NULL : output_path_reserve(path);
-
-	if (file_write_atomic(reserved ? reserved : path, buffer_span(&bytes), FILE_MODE,
-			      &reason) == 0) {
-		result->path = reserved ? TAKE(reserved) : strdup(path);
-		return result->path ? 0 : error_set(error, "out of memory");
-	}
-	if (reserved)
-		(void)unlink(reserved);
+	if (output_path_write(c->options->output, path, buffer_span(&bytes), &result->path,
+			      &reason) == 0)
+		return 0;
 	snprintf(result->not_written, sizeof result->not_written, "%s", reason.message);
 	result->path = write_elsewhere(path, buffer_span(&bytes));
 	if (!result->path && result->recording.process_count == 0)

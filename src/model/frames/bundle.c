@@ -22,6 +22,7 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/output_file.h"
 #include "util/texts.h"
 #include "util/vector.h"
 
@@ -229,14 +230,6 @@ static int refuse_damaged(const struct recording_warnings *w, struct error *erro
 	return 0;
 }
 
-/* A replaced file keeps its mode. */
-static mode_t mode_of(const char *path)
-{
-	struct stat status;
-
-	return stat(path, &status) == 0 ? status.st_mode & 0777 : 0644;
-}
-
 int bundle_write(struct profile *profile, struct names *names, const struct bundle_options *options,
 		 const char *path, struct bundle_counts *ret, struct error *error)
 {
@@ -264,7 +257,7 @@ int bundle_write(struct profile *profile, struct names *names, const struct bund
 		return -1;
 	if (recording_encode(recording, &bytes, &length, &reason) < 0)
 		return error_set(error, "%s", reason.message);
-	return file_write_atomic(path, span_of(bytes, length), mode_of(path), error);
+	return output_file_write(path, span_of(bytes, length), 0666, error);
 }
 
 void bundle_lines(const struct profile_process *p, const char *file, bundle_line *take,

@@ -11,8 +11,6 @@
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <elfutils/libdwelf.h>
@@ -23,31 +21,48 @@
 
 _Static_assert(sizeof(struct content_secret) >= XXH3_SECRET_SIZE_MIN, "a secret of its own");
 
-static struct content_key hash_of(const void *data, size_t bytes,
-				  const struct content_secret *secret)
+static struct content_key key_of(XXH128_hash_t hash)
 {
 	XXH128_canonical_t sum;
 	struct content_key key;
 
-	XXH128_canonicalFromHash(&sum,
-				 XXH3_128bits_withSecret(data, bytes, secret, sizeof *secret));
+	XXH128_canonicalFromHash(&sum, hash);
 	memcpy(key.bytes, sum.digest, sizeof key.bytes);
 	return key;
 }
 
-/* Maps the file anew: libelf's copy in memory may have been changed by decompression. */
+static struct content_key hash_of(const void *data, size_t bytes,
+				  const struct content_secret *secret)
+{
+	return key_of(XXH3_128bits_withSecret(data, bytes, secret, sizeof *secret));
+}
+
+/* Reads the file again: libelf's copy in memory may have been changed by decompression. */
+static bool hash_content(int fd, XXH3_state_t *state)
+{
+	enum { STEP = 256 << 10 };
+	AUTO_FREE char *bytes = malloc(STEP);
+	ssize_t got = bytes ? 1 : -1;
+
+	for (off_t at = 0; got > 0; at += got) {
+		got = pread(fd, bytes, STEP, at);
+		if (got > 0)
+			XXH3_128bits_update(state, bytes, (size_t)got);
+	}
+	return got == 0;
+}
+
 static bool hash_file(int fd, const struct content_secret *secret, struct content_key *ret)
 {
-	struct stat st;
-	void *bytes = fstat(fd, &st) == 0 && st.st_size > 0
-			      ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
-			      : MAP_FAILED;
+	XXH3_state_t *state = XXH3_createState();
+	bool done = state &&
+		    XXH3_128bits_reset_withSecret(state, secret, sizeof *secret) == XXH_OK &&
+		    hash_content(fd, state);
 
-	if (bytes == MAP_FAILED)
-		return false;
-	*ret = hash_of(bytes, (size_t)st.st_size, secret);
-	munmap(bytes, (size_t)st.st_size);
-	return true;
+	if (done)
+		*ret = key_of(XXH3_128bits_digest(state));
+	XXH3_freeState(state);
+	return done;
 }
 
 struct content_key content_key_of_path(const char *path, struct span build_id,

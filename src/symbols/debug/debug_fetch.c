@@ -3,8 +3,8 @@
  * A debuginfod client, through the library of elfutils.
  *
  * The library is loaded by dlopen, because it depends on libcurl and all its libraries, which a report
- * should not need. It reads its servers from the environment at each request; we keep the variable out of
- * the environment otherwise (symbolizer.c), or libdwfl would query servers itself, without a deadline.
+ * should not need. It reads its servers from the environment at each request. libdwfl does not query them: it does so only in
+ * its own search for debug files, which debug_search.c replaces.
  * While it waits it calls back at least about once a second, and the callback enforces the deadline.
  */
 #include "symbols/debug/debug_fetch.h"
@@ -27,7 +27,6 @@ struct debuginfod_client;
 typedef int progress_function(struct debuginfod_client *client, long done, long total);
 
 struct debug_fetch {
-	char *urls; /* NULL: none */
 	uint64_t left_ms;
 	uint64_t began_ms; /* start of the current request */
 	void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
@@ -50,7 +49,6 @@ static uint64_t now_ms(void)
 
 struct debug_fetch *debug_fetch_new(const struct debug_fetch_options *options)
 {
-	const char *urls = options->urls ? options->urls : getenv(servers_variable);
 	struct debug_fetch *fetch = calloc(1, sizeof *fetch);
 
 	if (!fetch)
@@ -58,13 +56,6 @@ struct debug_fetch *debug_fetch_new(const struct debug_fetch_options *options)
 	fetch->left_ms = options->deadline_ms ? options->deadline_ms : DEADLINE_MS;
 	fetch->progress = options->progress;
 	fetch->context = options->context;
-	if (urls && urls[0]) {
-		fetch->urls = strdup(urls);
-		if (!fetch->urls) {
-			free(fetch);
-			return NULL;
-		}
-	}
 	return fetch;
 }
 
@@ -76,12 +67,11 @@ void debug_fetch_free(struct debug_fetch *fetch)
 		fetch->end(fetch->client);
 	if (fetch->library)
 		dlclose(fetch->library);
-	free(fetch->urls);
 	free(fetch);
 }
 
-/* The callback only gets the library's client; requests are not concurrent, and this is the current one's owner. */
-static struct debug_fetch *asker;
+/* The owner of this thread's current request: the callback gets only the library's client. */
+static _Thread_local struct debug_fetch *asker;
 
 /* Non-zero: abort. */
 static int on_progress(struct debuginfod_client *client, long done, long total)
@@ -122,15 +112,13 @@ static bool load_library(struct debug_fetch *f)
 	return true;
 }
 
-/* Sends a request, with the servers in the environment meanwhile; at most until the deadline. */
+/* Sends a request, and waits for the answer until the deadline. */
 static int ask(struct debug_fetch *f, struct span build_id, char **ret_path)
 {
 	f->began_ms = now_ms();
 	asker = f;
-	setenv(servers_variable, f->urls, 1);
 	int fd = f->find_debuginfo(f->client, build_id.data, (int)build_id.size, ret_path);
 
-	unsetenv(servers_variable);
 	asker = NULL;
 	uint64_t took_ms = now_ms() - f->began_ms;
 
@@ -140,11 +128,12 @@ static int ask(struct debug_fetch *f, struct span build_id, char **ret_path)
 
 char *debug_fetch_find(struct debug_fetch *f, struct span build_id)
 {
+	const char *urls = getenv(servers_variable);
 	char *path = NULL;
 
 	if (build_id.size == 0 || f->trouble == DEBUG_FETCH_LATE)
 		return NULL;
-	if (!f->urls) {
+	if (!urls || !urls[0]) {
 		f->trouble = DEBUG_FETCH_NO_SERVER;
 		return NULL;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debug information from debuginfod servers. Opt-in: servers are never queried unless the user requests
- * it. The library is loaded on first use, and fetched files stay in its own cache. Not thread-safe.
+ * Debug information from the debuginfod servers that DEBUGINFOD_URLS names. Opt-in: servers are never queried unless the user
+ * requests it. The library is loaded on first use, and fetched files stay in its own cache. One thread at a time per object.
  */
 #ifndef SYMBOLS_DEBUG_DEBUG_FETCH_H
 #define SYMBOLS_DEBUG_DEBUG_FETCH_H
@@ -14,7 +14,6 @@
 
 struct debug_fetch_options {
 	bool wanted;
-	const char *urls;     /* as in DEBUGINFOD_URLS; NULL: from that variable */
 	unsigned deadline_ms; /* for all requests together; 0: 60 s */
 	/* Called repeatedly while a file is fetched; total 0: unknown. May be NULL. */
 	void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);

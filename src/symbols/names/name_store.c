@@ -30,6 +30,7 @@
 #include "util/buffer.h"
 #include "util/cleanup.h"
 #include "util/files.h"
+#include "util/output_file.h"
 #include "util/search.h"
 #include "util/texts.h"
 #include "util/vector.h"
@@ -393,7 +394,7 @@ int name_store_save(const char *folder, const struct content_key *name,
 		return -1;
 	make_folder(folder);
 	if (is_ours(folder))
-		status = file_write_atomic(path, buffer_span(&out), 0600, NULL);
+		status = output_file_write(path, buffer_span(&out), 0600, NULL);
 	if (status == 0)
 		prune(folder, limit_bytes);
 	return status;
@@ -419,7 +420,7 @@ bool name_store_secret(const char *folder, struct content_secret *ret)
 		return false;
 	make_folder(folder);
 	if (is_ours(folder))
-		(void)file_write_atomic(path, span_of(ret, sizeof *ret), 0600, NULL);
+		(void)output_file_write(path, span_of(ret, sizeof *ret), 0600, NULL);
 	return true;
 }
 

@@ -124,14 +124,19 @@ def test_which_process(agent, keeper, build, clean_env, folder):
         assert agent.get(path)[0] == 404
 
 
-def test_a_process_that_runs_another_program(agent, keeper, build, clean_env, folder):
+def test_a_process_that_runs_another_program(agent, keeper, build, clean_env, folder, scratch):
     """The agent knows the first one and does not read its mappings again."""
+    path = scratch / "served.pb.gz"
     env = preloaded(build, clean_env, folder)
     with subprocess.Popen(["sh", "-c", f"read line; exec {keeper}"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
         try:
             assert agent.sees(run.pid)["live_bytes"] != 900 * 200
             run.stdin.write("go\n")
             run.stdin.flush()
+            assert run.stdout.readline() == f"{run.pid}\n"
+            # The agent may not have scanned since. It must not serve the shell's profile.
+            path.write_bytes(agent.profile(run.pid))
+            assert totals(path)["inuse_space"] == 900 * 200
             wait_for(lambda: agent.numbers(run.pid).get("live_bytes") == 900 * 200, "the agent to see the other program")
         finally:
             run.kill()

@@ -114,3 +114,32 @@ def test_a_library_with_names_of_megabytes(paused, heapgauge, clean_env, scratch
     for file, view in ((path, "leaks"), (scratch / "paused.hg", "globals")):
         report = subprocess.run([heapgauge, "report", file, "--view", view], env=clean_env, capture_output=True, timeout=WAIT_SECONDS, check=False)
         assert report.returncode == 0, report.stderr
+
+
+# Cuts off each recording just after it was mapped.
+CUTS = r"""
+#define _GNU_SOURCE
+#include <string.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	char link[64], path[4096] = "";
+	void *map = (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	if (fd >= 0 && readlink(link, path, sizeof path - 1) > 3 && strcmp(path + strlen(path) - 3, ".hg") == 0 && truncate(path, 0) == 0)
+		write(2, "cut\n", 4);
+	return map;
+}
+"""
+
+
+@pytest.mark.parametrize("command", ["report", "view"])
+def test_a_recording_that_becomes_shorter_while_it_is_mapped(record, heapgauge, clean_env, scratch, command):
+    run = record(["true"])
+    cuts = compile_c(scratch, "cuts.so", CUTS, "-shared", "-fPIC", "-Wno-unused-result")
+    done = subprocess.run([heapgauge, command, run.path, *(["--no-open"] if command == "view" else [])], env=clean_env | {"LD_PRELOAD": str(cuts)},
+                          capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
+    assert done.returncode == 1 and done.stderr.startswith("cut\nheapgauge: cannot read the recording"), done

@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 
+import recorder
 from compiled import WAIT_SECONDS, wait_for
 from serving import Server
 
@@ -110,6 +111,17 @@ def test_the_command_runs(place, line):
     assert "Run 'heapgauge help" not in done.stderr, done.stderr
     allowed = (0, 1) if OWN_NAMES.search(line) or line.startswith("heapgauge check") else (0,)
     assert done.returncode in allowed, done.stderr
+
+
+def test_the_commands_that_preload_by_hand_keep_and_read_the_profile(place, build):
+    folder, env, _ = place
+    (commands,) = re.findall(r"^```sh\n(.*?)^```", SECTIONS["Preloading by hand"], re.M | re.S)
+    (folder / "heapgauge.pc").write_text(f"Name: heapgauge\nDescription: heapgauge\nVersion: 1\nrecorder={recorder.library(build)}\n")
+    script = f"set -e\ntrap 'rm -r \"$HEAPGAUGE_DIR\"' EXIT\n{commands}"
+    done = subprocess.run(["bash", "-c", script], cwd=folder, env=env | {"PKG_CONFIG_PATH": str(folder)}, capture_output=True, text=True,
+                          timeout=WAIT_SECONDS, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("./program (pid ") and "\n  not freed " in done.stdout
 
 
 def test_the_page_has_command_lines():

@@ -166,6 +166,18 @@ def test_every_value_that_help_lists_is_offered(ask, words):
             assert set(ask(f"heapgauge {command} {option} ")) == set(expected), (command, option)
 
 
+def test_every_format_that_help_lists_is_accepted(words, record, heapgauge, clean_env, scratch):
+    run = record(["true"]).path
+    arguments = {"list": [], "post-mortem": [scratch], "doctor": [], "report": [run, "-o", scratch / "out"], "diff": [run, run],
+                 "check": [run, "--max-peak", "1GiB"], "export": [run, "-o", scratch / "out"]}
+    assert {command for command, (options, _) in words.items() if "--format" in options} == set(arguments)
+    for command, rest in arguments.items():
+        for value in words[command][1]["--format"]:
+            done = subprocess.run([heapgauge, command, "--format", value, *rest], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
+            assert done.returncode == 0 or command == "doctor", (command, value, done.stderr)
+            assert done.stdout or command in ("report", "export", "check"), (command, value, done.stderr)
+
+
 def test_values_behind_an_equals_sign_are_offered(ask):
     offered = [w.removeprefix("--children=") for w in ask("heapgauge record --children=f")]
     assert offered == ["fork"]

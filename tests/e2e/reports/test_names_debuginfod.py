@@ -14,6 +14,8 @@ import urllib.request
 import pytest
 
 from compiled import WAIT_SECONDS, wait_for
+from reading import with_frames
+from serving import Server
 from test_names import build_scenes, check_golden, dwz_together, is_place, of_program, run
 
 
@@ -23,7 +25,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-class Server:
+class DebugServer:
     def __init__(self, folder):
         self.url = f"http://127.0.0.1:{free_port()}"
         self.folder = folder
@@ -55,7 +57,7 @@ class Server:
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("debuginfod")
     (folder / "files").mkdir()
-    server = Server(folder)
+    server = DebugServer(folder)
     yield server
     server.process.kill()
     server.process.wait()
@@ -96,6 +98,20 @@ def test_servers_are_asked_if_wanted_and_only_then(server, served, asking_env, r
     # It is in the cache of the library now.
     server.process.kill()
     check_golden(report_json(recording, "sites", "--debuginfod", "--no-cache"))
+
+
+def test_servers_are_asked_for_every_recording_of_a_page(server, served, asking_env, heapgauge, scratch):
+    """And for each style of names."""
+    program, recording = served
+    server_env = asking_env | {"XDG_CACHE_HOME": str(scratch / "cache")}
+    page = Server(heapgauge, recording, shutil.copy(recording, scratch / "second.hg"), "--debuginfod", "--no-cache", "--no-open", env=server_env, cwd=scratch)
+    try:
+        for question in ({"file": 0}, {"file": 1}, {"file": 1, "names": "full"}):
+            frames = of_program(with_frames(page.result(view="sites", **question).json()), program)
+            assert frames and not any(is_place(frame, program) for frame in frames), question
+    finally:
+        page.end()
+    assert server.requests() > 0
 
 
 def test_a_program_that_is_gone_is_named_by_the_server(served, asking_env, report_json):

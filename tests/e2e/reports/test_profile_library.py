@@ -99,7 +99,9 @@ def test_errors_are_sentences(rich, ask):  # noqa: F811
     assert ask(1 << 22) and "process" in ask(1 << 22)
 
 
-def test_a_running_process_is_read(build, clean_env, scratch, heapgauge, ask):
+@pytest.fixture
+def waiting(clean_env, scratch, heapgauge):
+    """The pid of a recorded process that has a block of 123457 bytes and waits."""
     source = '#include <stdlib.h>\n#include <unistd.h>\nchar *volatile p; int main(void) { p = malloc(123457); puts("."); fflush(0); pause(); free(p); }\n'
     target = compile_c(scratch, "waits", f"#include <stdio.h>\n{source}")
     argv = [heapgauge, "record", "-q", "-o", scratch / "run.hg", "--", target]
@@ -107,9 +109,14 @@ def test_a_running_process_is_read(build, clean_env, scratch, heapgauge, ask):
         recorder.stdout.readline()
         (pid,) = pathlib.Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children").read_text().split()
         try:
-            answer = ask(pid, "--view", "sites", "--min-size", "123457", "--max-size", "123457")
+            yield pid
         finally:
             os.kill(int(pid), signal.SIGTERM)
+
+
+def test_a_running_process_is_read(waiting, ask):
+    pid = waiting
+    answer = ask(pid, "--view", "sites", "--min-size", "123457", "--max-size", "123457")
     assert [row["live_bytes"] for row in answer["rows"]] == [123457]
     assert answer["head"]["file"] == f"process {pid}"
 
@@ -169,6 +176,27 @@ def test_symbols_are_versioned_and_no_others_are_seen(build):
     declared = set(re.findall(r"\b(hg_\w+)\(", (ROOT / "include/heapgauge/profile.h").read_text()))
     later = {"hg_report_write": "0.2"}
     assert names == {f"{name}@@HEAPGAUGE_PROFILE_{later.get(name, '0.1')}" for name in declared} and len(names) == 14
+
+
+def test_the_host_is_left_alone(build_with, rich, waiting, folder, sanitized):  # noqa: F811
+    """Its signal handlers, environment, locale, umask, working directory and descriptors; also while a report is made."""
+    if sanitized:
+        pytest.skip("a sanitizer sets handlers")
+    program = build_with(PROGRAM.with_name("leaves_host_alone.c"))
+    env = page_env(folder) | {"DEBUGINFOD_URLS": "http://127.0.0.1:9", "DEBUGINFOD_CACHE_PATH": str(folder / "fetched")}
+    views = ["summary", "sites", "tree", "timeline", "threads", "memory", "health"]
+    done = subprocess.run([program, folder / "exact.hg", waiting, *views], env=env, cwd=folder, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_functions_that_change_the_host_are_not_linked(build):
+    said = subprocess.run(["nm", "-D", "--undefined-only", build / "libheapgauge-profile.so.0"], capture_output=True, text=True, check=True)
+    names = {re.sub("@.*", "", line.split()[-1]) for line in said.stdout.splitlines()}
+    denied = {"sigaction", "__sigaction", "signal", "bsd_signal", "sysv_signal", "__sysv_signal", "sigset", "sigvec", "siginterrupt", "sigaltstack",
+              "sigprocmask", "sigignore", "sighold", "sigrelse", "signalfd", "setenv", "unsetenv", "putenv", "clearenv", "setlocale", "uselocale",
+              "umask", "chdir", "fchdir", "stdout", "puts", "printf", "__printf_chk", "vprintf", "__vprintf_chk", "putchar", "atexit", "on_exit", "abort",
+              "fork", "vfork", "posix_spawn", "system", "popen", "execve", "setrlimit", "prctl"}
+    assert len(names) > 100 and names & denied == set()
 
 
 def test_the_header_is_c99_and_cpp(prefix, scratch):

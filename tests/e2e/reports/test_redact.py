@@ -157,8 +157,8 @@ def test_mistakes_in_the_command(recorded, redact, heapgauge, clean_env, scratch
     (scratch / "link.hg").symlink_to(recorded.path)
     for argv, message in (
         (["--redact", "names", recorded.path], "needs -o FILE"),
-        (["--redact", "names", "-o", recorded.path, recorded.path], "name another file by -o"),
-        (["--redact", "names", "-o", recorded.path, scratch / "link.hg"], "name another file by -o"),
+        (["--redact", "names", "-o", recorded.path, recorded.path], "this command reads that file; name another one"),
+        (["--redact", "names", "-o", recorded.path, scratch / "link.hg"], "this command reads that file; name another one"),
         (["--redact", "all", "-o", "x.hg", recorded.path], "does not take 'all'"),
         (["--redact", "names", "--sources", "3", "-o", "x.hg", recorded.path], "cannot be combined with --sources"),
     ):
