@@ -60,7 +60,7 @@
 	X(timing_stopped,                                                                                    \
 	  "times that the program disabled the time-stamp counter: allocator calls not timed since")         \
 	X(turned_off,                                                                                        \
-	  "times that the program turned recording off (hg_stop): its blocks of then are missing")           \
+	  "times that the program turned recording off (hg_stop): blocks allocated then are missing")        \
 	X(damaged_tables, "tables that claim more entries than they hold: the profile is damaged")
 
 enum health_counter {

@@ -288,6 +288,7 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 	p->mmap_peak_bytes = row->map_peak_bytes;
 
 	p->peak_rss_bytes = row->peak_rss_bytes;
+	p->rss_bytes = row->rss_bytes;
 	p->own_bytes = row->own_bytes;
 	p->threads = rows->thread_count;
 	p->frame_count = rows->frame_count;

@@ -212,6 +212,7 @@ struct profile_memory profile_memory_at(const struct profile_process *p, size_t 
 		.inherited_bytes = known ? m->inherited_bytes : 0,
 		.static_bytes = known ? m->static_bytes : 0,
 		.unrecorded_bytes = known ? m->unrecorded_bytes : 0,
+		.changed_bytes = known ? m->changed_bytes : 0,
 		.untouched_bytes = known ? m->untouched_bytes : 0,
 		.mapped_untouched_bytes = known ? saturating_sub(m->map_live_bytes, mapped) : 0,
 	};

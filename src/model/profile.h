@@ -145,11 +145,12 @@ struct profile_memory {
 	uint64_t system_bytes, system_available_bytes, system_cached_bytes, system_swap_bytes;
 
 	/* Parts of private_bytes, resident: their sum plus live + fragmentation - untouched is private_bytes. */
-	uint64_t mapped_bytes;		 /* mmap by the program */
-	uint64_t beyond_bytes;		 /* allocator overhead: free or cached in the allocator */
-	uint64_t inherited_bytes;	 /* from the parent, by fork */
-	uint64_t static_bytes;		 /* zero-initialized variables */
-	uint64_t unrecorded_bytes;	 /* not explained by anything recorded */
+	uint64_t mapped_bytes;	   /* mmap by the program */
+	uint64_t beyond_bytes;	   /* allocator overhead: free or cached in the allocator */
+	uint64_t inherited_bytes;  /* from the parent, by fork */
+	uint64_t static_bytes;	   /* zero-initialized variables */
+	uint64_t unrecorded_bytes; /* not explained by anything recorded ... */
+	uint64_t changed_bytes; /* ... but so much of it may have been just allocated or released */
 	uint64_t untouched_bytes;	 /* not resident, in live blocks */
 	uint64_t mapped_untouched_bytes; /* not resident, in mappings of the program */
 };
@@ -186,6 +187,7 @@ struct profile_process {
 	uint64_t mmap_calls, mmap_bytes, mmap_live_bytes, mmap_peak_bytes;
 
 	uint64_t peak_rss_bytes;
+	uint64_t rss_bytes;	      /* when it was read, if it still ran; 0: unknown */
 	uint64_t own_bytes;	      /* the recorder's memory */
 	struct profile_memory memory; /* the last memory sheet */
 	uint64_t threads, stacks;     /* over the process' lifetime; distinct ones */

@@ -17,6 +17,7 @@
 #include "model/frames/own_code.h"
 #include "model/history.h"
 #include "model/missed.h"
+#include "util/cleanup.h"
 #include "util/files.h"
 #include "util/text/units.h"
 
@@ -49,12 +50,19 @@ static uint64_t recorded_heaps(void)
 	return UNRECORDED_BIT(cpython);
 }
 
+/* Returns the findings in a file, without heaps whose mappings count as recorded and allocators inside such a runtime: Python 3.13 contains
+ * mimalloc. */
+static uint64_t unrecorded_in(const struct unrecorded_row *row)
+{
+	return unrecorded_most_specific(row->found) & ~recorded_heaps();
+}
+
 /* The findings in the file of a module; 0: none. */
 static uint64_t found_in(const struct profile_process *p, const char *path)
 {
 	for (size_t i = 0; i < p->rows->unrecorded_count; i++)
 		if (strcmp(p->rows->unrecorded[i].path, path) == 0)
-			return p->rows->unrecorded[i].found & ~recorded_heaps();
+			return unrecorded_in(&p->rows->unrecorded[i]);
 	return 0;
 }
 
@@ -184,17 +192,17 @@ static struct unrecorded_gap gap_of(const struct profile_memory *m, const struct
 	};
 }
 
-/* The gap by the sheet's own parts. Memory in an allocator's own mappings is allocator memory, whoever allocated it. */
+/* The least gap by the sheet's own parts. Memory in an allocator's own mappings is allocator memory, whoever allocated it. */
 static struct unrecorded_gap gap_on(const struct profile_memory *m, const struct most *most)
 {
 	uint64_t in_heaps = MIN(m->mapped_bytes, most->mapped_by_heaps);
+	uint64_t unrecorded = saturating_sub(m->unrecorded_bytes, m->changed_bytes);
 
 	return gap_of(m, most, saturating_sub(m->private_bytes, m->static_bytes),
-		      saturating_add(m->unrecorded_bytes, in_heaps));
+		      saturating_add(unrecorded, in_heaps));
 }
 
-/* The part that nothing recorded at any moment could explain. A sheet reads pages and blocks one after the other, so it may
- * count as missing what was allocated or freed in between; this bound does not. */
+/* The part that nothing recorded at any moment could explain. This bound does not depend on the order of the sheet's readings. */
 static struct unrecorded_gap least_gap_on(const struct profile_memory *m, const struct most *most)
 {
 	uint64_t whole = saturating_add(m->heap_bytes, m->anonymous_bytes);
@@ -236,7 +244,7 @@ struct unrecorded_gap unrecorded_gap_of(const struct profile *profile,
 			second = own;
 		}
 	}
-	/* A gap on two sheets is certain. */
+	/* A gap on two sheets is certain. On a single one, a thread may have been between removing a record and unmapping the memory. */
 	second.is_certain = true;
 	return second.known && second.missing_bytes >= gap.missing_bytes ? second : gap;
 }
@@ -326,8 +334,7 @@ static void add_file(struct search *s, const struct profile_process *p,
 {
 	uint64_t mapped = mapped_by_file(p, row->path);
 
-	for (uint64_t left = unrecorded_most_specific(row->found) & ~recorded_heaps(); left;
-	     left &= left - 1) {
+	for (uint64_t left = unrecorded_in(row); left; left &= left - 1) {
 		enum unrecorded is = (enum unrecorded)__builtin_ctzll(left);
 
 		if (is >= UNRECORDED_COUNT)
@@ -402,6 +409,35 @@ static void add_unknown_frees(struct search *s, const struct profile_process *p)
 
 /* ---- as a note ---- */
 
+static void search_all(struct search *s, const struct profile_process *p,
+		       const struct unrecorded_gap *gap)
+{
+	for (size_t i = 0; i < p->rows->unrecorded_count; i++)
+		add_file(s, p, &p->rows->unrecorded[i], gap);
+	add_late(s, p, gap);
+	add_unknown_frees(s, p);
+}
+
+/* Returns true if a large gap is certain or has a likely reason, which is then in the search. */
+static bool is_reported(struct search *s, const struct profile_process *p,
+			const struct unrecorded_gap *gap)
+{
+	if (!unrecorded_gap_is_large(*gap) || linked_in_is_malloc(p))
+		return false;
+	search_all(s, p, gap);
+	return s->failed || s->best.text || gap->is_certain;
+}
+
+bool unrecorded_is_reported(const struct profile *profile, const struct profile_process *p,
+			    struct unrecorded_gap *ret)
+{
+	AUTO(arena_release) struct arena arena = ARENA_INIT;
+	struct search s = { .arena = &arena };
+
+	*ret = unrecorded_gap_of(profile, p);
+	return is_reported(&s, p, ret);
+}
+
 /* "61.0 MiB, 95.3 % of what a has, is in no recorded block: x inside y ...; do this"; "": nothing to report; NULL:
  * out of memory. */
 static const char *explain(const struct profile *profile, const struct profile_process *p,
@@ -410,16 +446,10 @@ static const char *explain(const struct profile *profile, const struct profile_p
 	struct unrecorded_gap gap = unrecorded_gap_of(profile, p);
 	struct search s = { .arena = arena };
 
-	if (!unrecorded_gap_is_large(gap) || linked_in_is_malloc(p))
+	if (!is_reported(&s, p, &gap))
 		return "";
-	for (size_t i = 0; i < p->rows->unrecorded_count; i++)
-		add_file(&s, p, &p->rows->unrecorded[i], &gap);
-	add_late(&s, p, &gap);
-	add_unknown_frees(&s, p);
 	if (s.failed)
 		return NULL;
-	if (!s.best.text && !gap.is_certain)
-		return "";
 	return arena_printf(arena, "%s, %s of what %s has, is in no recorded block: %s; %s",
 			    units_bytes(gap.missing_bytes).text,
 			    units_percent(gap.missing_bytes, gap.whole_bytes).text,

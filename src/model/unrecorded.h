@@ -6,7 +6,7 @@
 #include "model/profile.h"
 
 /* The anonymous memory of a process, and the part that no record explains, at the moment when that part is largest: either as a memory
- * sheet shows it, if another sheet shows at least as much; or what a sheet leaves after subtracting the maximum ever used by blocks
+ * sheet shows it, without what may have been allocated or released while it was read, if another sheet shows at least as much; or what a sheet leaves after subtracting the maximum ever used by blocks
  * and mappings, static data, and memory inherited by fork. Mappings of files that contain a heap count as missing. */
 struct unrecorded_gap {
 	bool known;		/* else all is 0: never observed */
@@ -20,6 +20,9 @@ struct unrecorded_gap unrecorded_gap_of(const struct profile *profile,
 					const struct profile_process *process);
 /* More than a tenth of the memory, and more than a few MiB. */
 bool unrecorded_gap_is_large(struct unrecorded_gap gap);
+/* Returns true if the note below reports the process, and its gap in either case. */
+bool unrecorded_is_reported(const struct profile *profile, const struct profile_process *process,
+			    struct unrecorded_gap *ret);
 
 /* An upper bound (a sum of the maxima of sites) for the memory that Python mapped for its objects, none of which was recorded. 0: little,
  * or they were recorded. */

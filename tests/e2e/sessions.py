@@ -25,8 +25,7 @@ def essence(lines):
     kept = [re.sub(r"pid \d+|[\d.]+ [mnu]?s\b|\([\d.]+ [KM]iB\)|[\d-]+ [\d:]{8}", "~", line) for line in lines if not VARIES.search(line)]
     kept = [re.sub(r"exact, (nothing lost|but see ! below)", "exact", line) for line in kept]
     # How long a run takes decides whether a trend is known, and which findings there are.
-    kept = [re.sub(r"; (the run was too short[^.]*|it grew by .*? until the end[^.]*)\.", ".", line) for line in kept]
-    kept = [re.sub(r"(verdict .*?\.) [\d.]+ [KM]iB of the live heap was never written to\.", r"\1", line) for line in kept]
+    kept = [re.sub(r"; (growth is unknown[^.]*|no growth from ~ to ~|it grew by .*? from ~ to ~[^.]*)\.", ".", line) for line in kept]
     kept = [re.sub(r"^( +)left by ", r"\1held by ", line) for line in kept]
     kept = [re.sub(r" and [\d,]+ allocations/s", "", line) for line in kept]
     kept = [re.sub(r"^( +verdict .*?\.) Also: .*", r"\1", line) for line in kept]

@@ -558,7 +558,7 @@ static void a_folder_that_cannot_be_written_is_said_before_the_program_runs(void
 	assert_non_null(strstr(error.message, "/proc/nowhere"));
 	options.output = "/proc/nowhere/";
 	assert_int_equal(collect_run(&options, &result, &error), -1);
-	assert_non_null(strstr(error.message, "to the folder /proc/nowhere"));
+	assert_non_null(strstr(error.message, "there is no directory /proc/nowhere"));
 }
 
 int main(int argc, char **argv)

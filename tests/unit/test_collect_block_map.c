@@ -132,12 +132,42 @@ static void windows_are_bounded(void **state)
 	}
 }
 
+/* A table of tiny leaves covers 256 MiB. A block on one page made all mappings there look like the allocator's. */
+static void a_tiny_block_is_only_on_its_page(void **state)
+{
+	const uint64_t page = LIVE_PAGE, at = 77 * MIB + 5 * page;
+	const uint32_t unit_pages = LIVE_LEAF_UNIT / LIVE_PAGE;
+	struct profile p;
+	struct block_map map;
+
+	(void)state;
+	begin(&p);
+	struct live_area *area = made_at(&p.made, LIVE_AREAS);
+	char *leaves = made_at(&p.made, LIVE_LEAVES);
+
+	made_append(&p.made, LIVE_AREAS, 1);
+	made_append(&p.made, LIVE_LEAVES, 2);
+	p.made.head->top[0] = 1;
+	area->tiny[0] = 1;
+	((uint32_t *)(void *)leaves)[at / page] = unit_pages + 2;     /* with a block */
+	((uint32_t *)(void *)leaves)[at / page + 1] = unit_pages + 3; /* it was freed */
+	((uint64_t *)(void *)(leaves + LIVE_LEAF_UNIT + page))[9] = 1;
+	assert_true(block_map_read(&p.live, &map));
+	assert_true(block_map_has_small(&map, at, at + page));
+	assert_true(block_map_has_small(&map, 0, 256 * MIB));
+	assert_false(block_map_has_small(&map, 76 * MIB, at));
+	assert_false(block_map_has_small(&map, at + page, 256 * MIB));
+	block_map_release(&map);
+	end(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranges_do_not_overlap),
 		cmocka_unit_test(ranges_have_whole_pages),
 		cmocka_unit_test(windows_are_bounded),
+		cmocka_unit_test(a_tiny_block_is_only_on_its_page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -13,6 +14,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,12 +39,31 @@ enum work { SLEEP, POLL, READ, FUTEX, EPOLL, URING, COMPUTE, WORKS };
 static const char *const work_names[] = { "nanosleep",	"poll",		  "read",      "futex",
 					  "epoll_wait", "io_uring_enter", "arithmetic" };
 
+/* Counts the calls of the code under test, which is linked statically and so calls this one. */
+static int ptrace_calls;
+long ptrace(enum __ptrace_request request, ...)
+{
+	static long (*next)(enum __ptrace_request, ...);
+	va_list arguments;
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "ptrace");
+	va_start(arguments, request);
+	pid_t pid = va_arg(arguments, pid_t);
+	void *at = va_arg(arguments, void *), *data = va_arg(arguments, void *);
+
+	va_end(arguments);
+	__atomic_fetch_add(&ptrace_calls, 1, __ATOMIC_RELAXED);
+	return next(request, pid, at, data);
+}
+
 /* Shared by the target and the test. */
 struct board {
 	uint64_t done[WORKS], wrong[WORKS];
 	int last_error[WORKS];
 	uint64_t children_seen, sigchlds, strangers, held_open;
 	int stop, in_vfork;
+	int yields; /* the child of the vfork ends after a millisecond while no thread is traced, so that another one follows */
 };
 static struct board *board;
 static int pipes[3][2];
@@ -278,6 +299,22 @@ static void stops_interrupt_no_call(void **state)
 	end_target(pid, 0);
 }
 
+static int count_traced(pid_t pid)
+{
+	AUTO_CLOSE_FOLDER DIR *folder = opendir(procfs_path(pid, "task").text);
+	int count = 0;
+
+	for (pid_t tid; folder && (tid = procfs_next(folder)) != 0;) {
+		char path[64];
+
+		snprintf(path, sizeof path, "task/%d/status", tid);
+		AUTO_FREE char *text = procfs_file(pid, path, NULL);
+
+		count += text && !strstr(text, "\nTracerPid:\t0\n");
+	}
+	return count;
+}
+
 static int run_child(void *unused)
 {
 	const struct timespec some = { .tv_nsec = 1000000 };
@@ -285,8 +322,9 @@ static int run_child(void *unused)
 	(void)unused;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	STORE(board->in_vfork, 1);
-	while (!LOAD(board->stop))
+	do
 		nanosleep(&some, NULL);
+	while (!LOAD(board->stop) && !(LOAD(board->yields) && count_traced(getppid()) == 0));
 	_exit(0);
 }
 
@@ -296,7 +334,11 @@ static void *wait_for_child(void *unused)
 	static char stack[64 << 10];
 
 	(void)unused;
-	clone(run_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+	while (!LOAD(board->stop)) {
+		clone(run_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	}
 	STORE(board->done[READ], 1);
 	return NULL;
 }
@@ -347,54 +389,79 @@ static void *fail_to_stop(void *argument)
 	struct stopped stopped;
 
 	failure->status = stop_all(failure->pid, &stopped, &failure->error);
+	if (failure->status == 0)
+		stop_resume(&stopped);
 	failure->others_go_on = goes_on(&board->done[SLEEP]) && goes_on(&board->done[POLL]);
 	return NULL;
 }
 
-static int count_traced(pid_t pid)
-{
-	AUTO_CLOSE_FOLDER DIR *folder = opendir(procfs_path(pid, "task").text);
-	int count = 0;
-
-	for (pid_t tid; folder && (tid = procfs_next(folder)) != 0;) {
-		char path[64];
-
-		snprintf(path, sizeof path, "task/%d/status", tid);
-		AUTO_FREE char *text = procfs_file(pid, path, NULL);
-
-		count += text && !strstr(text, "\nTracerPid:\t0\n");
-	}
-	return count;
-}
-
-static void a_thread_that_cannot_be_stopped_leaves_none_stopped(void **state)
+static struct failure start_vfork_target(int yields)
 {
 	board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	assert_true(board != MAP_FAILED);
+	board->yields = yields;
 	struct failure failure = { fork(), ERROR_INIT, 0, false };
-	pthread_t thread;
-	int status;
 
-	(void)state;
 	if (failure.pid == 0)
 		run_vfork_target();
 	for (int i = 0; i < 5000 && (!LOAD(board->in_vfork) || !LOAD(board->done[SLEEP]) ||
 				     !LOAD(board->done[POLL]));
 	     i++)
 		usleep(1000);
-	assert_int_equal(pthread_create(&thread, NULL, fail_to_stop, &failure), 0);
+	return failure;
+}
+
+static void stop_in_a_thread(struct failure *failure)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, fail_to_stop, failure), 0);
 	pthread_join(thread, NULL);
-	assert_int_equal(failure.status, -1);
-	assert_non_null(strstr(failure.error.message, "vfork"));
-	assert_true(failure.others_go_on);
-	for (int i = 0; i < 1000 && count_traced(failure.pid) > 0; i++)
+}
+
+static void end_vfork_target(const struct failure *failure)
+{
+	int status;
+
+	assert_int_equal(failure->status, -1);
+	assert_non_null(strstr(failure->error.message, "vfork"));
+	assert_true(failure->others_go_on);
+	for (int i = 0; i < 1000 && count_traced(failure->pid) > 0; i++)
 		usleep(1000);
-	assert_int_equal(count_traced(failure.pid), 0);
+	assert_int_equal(count_traced(failure->pid), 0);
 	STORE(board->stop, 1);
-	assert_int_equal(waitpid(failure.pid, &status, 0), failure.pid);
+	assert_int_equal(waitpid(failure->pid, &status, 0), failure->pid);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	munmap(board, sizeof *board);
+}
+
+static void a_thread_that_cannot_be_stopped_is_found_before_any_is_stopped(void **state)
+{
+	struct failure failure = start_vfork_target(0);
+	int before = LOAD(ptrace_calls);
+
+	(void)state;
+	stop_in_a_thread(&failure);
+	assert_int_equal(LOAD(ptrace_calls), before);
+	end_vfork_target(&failure);
+}
+
+/* Its waits are short until the first thread is traced: only then does one last. */
+static void a_thread_that_cannot_be_stopped_any_more_leaves_none_stopped(void **state)
+{
+	struct failure failure = start_vfork_target(1);
+	int before = 0;
+
+	(void)state;
+
+	/* It may be stopped between two waits. */
+	for (int i = 0; i < 1000 && failure.status == 0; i++) {
+		before = LOAD(ptrace_calls);
+		stop_in_a_thread(&failure);
+	}
+	assert_true(LOAD(ptrace_calls) > before);
+	end_vfork_target(&failure);
 }
 
 #ifdef __x86_64__
@@ -483,6 +550,98 @@ static void clone_and_die(pid_t pid, enum step step)
 	_exit(0);
 }
 
+/* Leaves a copy that is killed with us, or if it `ends_itself` not. */
+static void leave_copy(pid_t pid, bool ends_itself)
+{
+	struct stopped stopped;
+	struct process_clone copy;
+	struct error error = ERROR_INIT;
+
+	if (clone_prepare(pid, &copy, &error) < 0 || stop_all(pid, &stopped, &error) < 0 ||
+	    clone_make(&stopped, &copy, &error) < 0)
+		_exit(3);
+	if (ends_itself)
+		ptrace(PTRACE_SETOPTIONS, copy.pid, 0, 0); /* without PTRACE_O_EXITKILL */
+	stop_resume(&stopped);
+	_exit(0);
+}
+
+/* Children without an exit signal, as a copy is, for which the program has not waited yet: one was killed, the other has ended. */
+static void run_parent(void)
+{
+	pid_t own[2];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		own[i] = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+		if (own[i] == 0 && i == 0)
+			kill(getpid(), SIGKILL);
+		if (own[i] == 0)
+			_exit(0);
+	}
+	STORE(board->in_vfork, 1);
+	while (!LOAD(board->stop))
+		usleep(1000);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (waitpid(own[i], NULL, __WALL) != own[i])
+			_exit(1);
+	_exit(waitpid(-1, NULL, __WALL | WNOHANG) == -1 && errno == ECHILD ? 0 : 2);
+}
+
+static size_t count_leftovers(pid_t pid)
+{
+	leftover_list list = { 0 };
+
+	assert_true(leftovers_find(pid, &list));
+	size_t count = list.count;
+
+	vector_release(&list);
+	return count;
+}
+
+static void zombies_of_killed_tracers_are_collected_and_no_others(void **state)
+{
+	enum { LEFT = 6 };
+	struct process_clone copy = { 0 };
+	struct error error = ERROR_INIT;
+	struct stopped stopped;
+	int status;
+
+	(void)state;
+	board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	assert_true(board != MAP_FAILED);
+	pid_t pid = fork();
+
+	if (pid == 0)
+		run_parent();
+	while (!LOAD(board->in_vfork))
+		usleep(1000);
+	for (int i = 0; i < LEFT; i++) {
+		pid_t tracer = fork();
+
+		if (tracer == 0)
+			leave_copy(pid, i % 2);
+		assert_int_equal(waitpid(tracer, &status, 0), tracer);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
+	while (count_leftovers(pid) < LEFT)
+		usleep(1000);
+	if (clone_prepare(pid, &copy, &error) < 0 || stop_all(pid, &stopped, &error) < 0 ||
+	    clone_make(&stopped, &copy, &error) < 0)
+		fail_msg("%s", error.message);
+	stop_resume(&stopped);
+	if (clone_end(&copy, &error) < 0)
+		fail_msg("%s", error.message);
+	assert_int_equal(copy.collected, LEFT);
+	assert_int_equal(count_children(pid), 2);
+	STORE(board->stop, 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	munmap(board, sizeof *board);
+}
+
 static void the_target_survives_whoever_stopped_it(void **state)
 {
 	(void)state;
@@ -539,9 +698,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stops_interrupt_no_call),
-		cmocka_unit_test(a_thread_that_cannot_be_stopped_leaves_none_stopped),
+		cmocka_unit_test(a_thread_that_cannot_be_stopped_is_found_before_any_is_stopped),
+		cmocka_unit_test(a_thread_that_cannot_be_stopped_any_more_leaves_none_stopped),
 #ifdef __x86_64__
 		cmocka_unit_test(clones_keep_the_moment_and_leave_nothing),
+		cmocka_unit_test(zombies_of_killed_tracers_are_collected_and_no_others),
 		cmocka_unit_test(the_target_survives_whoever_stopped_it),
 		cmocka_unit_test(the_target_survives_kills_at_random_moments),
 #endif

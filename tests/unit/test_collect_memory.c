@@ -601,6 +601,25 @@ static void a_control_group_bounds_the_budget_and_the_heaps_share(void **state)
 			 half.limit_bytes / 10);
 }
 
+/* A row is read between two others. Memory that changed in between may have been recorded or not. */
+static void a_row_has_what_changed_around_it(void **state)
+{
+	struct memories memories;
+	struct memory_row first = { .at_ns = 1000000000 }, second = { .at_ns = 2000000000 };
+
+	(void)state;
+	memories_init(&memories);
+	memories_note_flow(&memories, &first, (struct memory_flow){ 100, 20 });
+	memories_add(&memories, &first, 0);
+	memories_note_flow(&memories, &second, (struct memory_flow){ 107, 23 });
+	memories_add(&memories, &second, 0);
+	memories_note_flow(&memories, NULL, (struct memory_flow){ 160, 90 });
+	assert_int_equal(memories.rows.count, 2);
+	assert_int_equal(memories.rows.at[0].changed_bytes, 20 + 7);
+	assert_int_equal(memories.rows.at[1].changed_bytes, 3 + 53);
+	memories_release(&memories);
+}
+
 int main(void)
 {
 #define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, make_root, drop_root)
@@ -627,6 +646,7 @@ int main(void)
 		WITH_ROOT(no_limit_and_no_controller_are_the_same),
 		cmocka_unit_test(the_default_budget_is_a_tenth_of_free_memory_within_bounds),
 		cmocka_unit_test(a_control_group_bounds_the_budget_and_the_heaps_share),
+		cmocka_unit_test(a_row_has_what_changed_around_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,8 @@ static struct profile_process process(uint32_t pid, uint32_t ppid, uint64_t peak
 					 .exe = "/bin/x",
 					 .command = "x",
 					 .mode = "exact",
+					 .allocator = "glibc",
+					 .linked_in = "",
 					 .rows = &looked_at };
 }
 
@@ -53,10 +55,90 @@ static void a_long_line_of_forks_is_followed_in_time(void **state)
 	free(p);
 }
 
+/* Two looks at 100 MiB in no recorded block, of which so much may have changed in between. */
+static bool is_reported(uint64_t first_changed, uint64_t second_changed)
+{
+	struct memory_row rows[] = {
+		{ .sheet = 1, .anonymous_bytes = 100 * MIB, .unrecorded_bytes = 100 * MIB },
+		{ .sheet = 1, .anonymous_bytes = 100 * MIB, .unrecorded_bytes = 100 * MIB },
+	};
+	const struct process_rows looks = { .memory = rows, .memory_count = 2 };
+	struct profile_process p = process(1, 0, 100 * MIB);
+	const struct profile profile = { .processes = &p, .process_count = 1 };
+	struct unrecorded_gap gap;
+
+	rows[0].changed_bytes = first_changed;
+	rows[1].changed_bytes = second_changed;
+	p.rows = &looks;
+	return unrecorded_is_reported(&profile, &p, &gap);
+}
+
+static void memory_that_changed_during_a_look_is_not_missing(void **state)
+{
+	(void)state;
+	assert_true(is_reported(0, 0));
+	assert_true(is_reported(20 * MIB, 30 * MIB));
+	assert_false(is_reported(0, 98 * MIB)); /* a single look is not certain */
+	assert_false(is_reported(98 * MIB, 0));
+	assert_false(is_reported(UINT64_MAX, UINT64_MAX));
+}
+
+/* 100 MiB are mapped by one file; returns how much of it counts as missing. */
+static uint64_t missing_if_file_has(uint64_t found)
+{
+	char path[] = "/usr/bin/file";
+	struct memory_row rows[] = {
+		{ .sheet = 1, .anonymous_bytes = 100 * MIB, .mapped_bytes = 100 * MIB },
+		{ .sheet = 1, .anonymous_bytes = 100 * MIB, .mapped_bytes = 100 * MIB },
+	};
+	uint64_t frames[] = { 0, live_frame_pack(1, 0x10, false) };
+	struct node_row nodes[] = { { 0 }, { .frame = 1 } };
+	struct site_row site_rows[] = { { 0 }, { .node = 1 } };
+	struct unrecorded_row files[] = { { .path = path, .found = found } };
+	const struct process_rows looks = { .memory = rows,
+					    .memory_count = 2,
+					    .frames = frames,
+					    .frame_count = 2,
+					    .nodes = nodes,
+					    .node_count = 2,
+					    .sites = site_rows,
+					    .site_count = 2,
+					    .unrecorded = files,
+					    .unrecorded_count = 1 };
+	const struct profile_module modules[] = { { .path = "" }, { .path = path } };
+	const struct profile_site sites[] = {
+		{ .id = { 1 }, .kind = PROFILE_MMAP, .numbers.max_bytes = 100 * MIB }
+	};
+	struct profile_process p = process(1, 0, 0);
+	const struct profile profile = { .processes = &p, .process_count = 1 };
+
+	p.rows = &looks;
+	p.modules = modules;
+	p.module_count = 2;
+	p.sites = sites;
+	p.site_count = 1;
+	return unrecorded_gap_of(&profile, &p).missing_bytes;
+}
+
+/* Python 3.13 contains mimalloc. Its arenas counted as that allocator's. */
+static void arenas_of_an_interpreter_with_an_allocator_are_recorded(void **state)
+{
+	const uint64_t python = UNRECORDED_BIT(cpython), mimalloc = UNRECORDED_BIT(mimalloc);
+
+	(void)state;
+	assert_int_equal(missing_if_file_has(0), 0);
+	assert_int_equal(missing_if_file_has(python), 0);
+	assert_int_equal(missing_if_file_has(mimalloc), 100 * MIB);
+	assert_int_equal(missing_if_file_has(python | mimalloc), 0);
+	assert_int_equal(missing_if_file_has(python | UNRECORDED_BIT(go)), 100 * MIB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_parent_is_the_last_that_had_its_number),
+		cmocka_unit_test(memory_that_changed_during_a_look_is_not_missing),
+		cmocka_unit_test(arenas_of_an_interpreter_with_an_allocator_are_recorded),
 		cmocka_unit_test(a_long_line_of_forks_is_followed_in_time),
 	};
 

@@ -292,7 +292,8 @@ static int begin(struct collector *c, struct attached *a, char **ret_path, struc
 	*ret_path = collector_path(c, exe ? exe : "process", a->target->pid);
 	if (!a->argv[0] || !*ret_path || !vector_reserve(&c->targets, 1))
 		return error_set(error, "out of memory");
-	if (output_path_check_writable(*ret_path, error) < 0)
+	if (output_path_check_writable(a->options.output, *ret_path,
+				       procfs_path(a->options.pid, "exe").text, error) < 0)
 		return -1;
 	if (set_mode(a, error) < 0)
 		return -1;

@@ -56,9 +56,20 @@ static void fill_process(const struct profile_copy *c, uint64_t now_ns, struct p
 	row->end = END_RUNNING;
 	row->duration_ns = saturating_sub(now_ns, profile_copy_head(c)->started_mono_ns);
 	row->started_real_ns = clock_real_ns() - row->duration_ns;
-	row->peak_rss_bytes = procfs_rss(statm);
+	row->rss_bytes = procfs_rss(statm);
+	row->peak_rss_bytes = MAX(procfs_peak_rss(c->pid), row->rss_bytes);
 	if (statm >= 0)
 		close(statm);
+}
+
+/* The clock has milliseconds, while snapshots have nanoseconds and may be later. */
+static uint64_t leftover_duration_ns(const struct profile_copy *c, const struct process_rows *rows)
+{
+	uint64_t clock_ns = saturating_mul(c->control.clock_ms, NS_PER_MS);
+	uint64_t last_ns =
+		rows->snapshot_count ? rows->snapshots[rows->snapshot_count - 1].at_ns : 0;
+
+	return MAX(clock_ns, last_ns);
 }
 
 /* For a process that has ended, only its own description is available. */
@@ -76,7 +87,7 @@ static void fill_leftover(const struct profile_copy *c, bool running, struct pro
 	row->uid = fstat(c->fd, &st) == 0 ? st.st_uid + 1
 					  : 0; /* the file belongs to the user of the process */
 	row->end = running ? END_RUNNING : END_UNKNOWN;
-	row->duration_ns = saturating_mul(c->control.clock_ms, NS_PER_MS);
+	row->duration_ns = leftover_duration_ns(c, rows);
 	row->started_real_ns = own->started_real_ns;
 }
 
@@ -224,7 +235,7 @@ static void read_memory(const struct profile_copy *copied, const struct recorded
 	rows->memory_count = 1;
 	static_data_give(&globals, rows);
 	loaded_give(&loaded, rows);
-	rows->process.peak_rss_bytes = MAX(procfs_peak_rss(recorded->pid), reading.row.rss_bytes);
+	rows->process.peak_rss_bytes = MAX(rows->process.peak_rss_bytes, reading.row.rss_bytes);
 }
 
 int inspect_process(pid_t pid, bool reads_pages, const char *version, struct recording *ret,
@@ -318,23 +329,6 @@ int inspect_core(const char *path, const char *version, struct recording *ret, s
 	    inspect_core_copy(&copied, &core, &recorded, error) < 0)
 		return -1;
 	return inspect_core_copied(&copied, version, ret, error);
-}
-
-int inspect_exiting(const char *path, const char *version, struct recording *ret,
-		    struct error *error)
-{
-	struct inspect_leftover left;
-
-	if (inspect_file(path, version, ret, &left, error) < 0)
-		return -1;
-	struct process_row *row = &ret->processes[0].process;
-
-	row->end = END_UNKNOWN; /* a destructor does not know the status */
-	row->ppid = left.own.ppid;
-	row->peak_rss_bytes = procfs_peak_rss((pid_t)row->pid);
-	row->duration_ns = saturating_sub(clock_monotonic_ns(), left.started_mono_ns);
-	ret->run.duration_ns = row->duration_ns;
-	return 0;
 }
 
 uint64_t inspect_file_seen(const char *path)

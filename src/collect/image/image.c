@@ -9,6 +9,7 @@
  */
 #include "collect/image/image.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,7 +41,10 @@ struct image {
 	struct root_ranges roots;
 	struct references references;
 	struct image_rows rows;
-	uint64_t stopped_ns; /* in all tries */
+	uint64_t stopped_ns;	      /* in all tries */
+	struct image_zombies zombies; /* by the tracing thread */
+	atomic_bool
+		is_complete; /* everything was read: a failure to end the copy does not matter */
 };
 
 static void image_release(struct image *i)
@@ -153,22 +157,31 @@ static int clone_and_resume(void *context, struct error *error)
 	return 0;
 }
 
-static int finish(void *context, struct error *error)
+static int kill_copy(void *context, struct error *error)
 {
 	struct image *i = context;
 
-	if (i->stop)
-		i->stopped_ns += stop_resume(&i->stopped);
-	return clone_end(&i->copy, error);
+	(void)error;
+	clone_kill(&i->copy);
+	return 0;
 }
 
 static void let_go(void *context)
 {
 	struct image *i = context;
-	struct error ignored = ERROR_INIT;
+	struct error error = ERROR_INIT;
 
-	stop_resume(&i->stopped);
-	clone_end(&i->copy, &ignored);
+	i->stopped_ns += stop_resume(&i->stopped);
+	if (clone_end(&i->copy, &error) < 0)
+		i->zombies.remaining = error;
+	i->zombies.collected = i->copy.collected;
+}
+
+static int finish(void *context, struct error *error)
+{
+	(void)error;
+	let_go(context);
+	return 0;
 }
 
 /* ---- in the reading thread ---- */
@@ -252,7 +265,11 @@ static int read_image(struct guard *guard, void *context, struct error *error)
 	if (take_moment(guard, i, &own, &own_count, error) < 0 ||
 	    follow_process(i, own, own_count, error) < 0)
 		return -1;
-	return guard_trace(guard, finish, error);
+	atomic_store(&i->is_complete, true);
+	/* Nothing that happens from here on makes the image incomplete. The kernel may need long to release a large copy. */
+	if (i->stop || guard_trace_patiently(guard, kill_copy, NULL) == 0)
+		(void)guard_trace(guard, finish, NULL);
+	return 0;
 }
 
 /* ---- both ---- */
@@ -278,7 +295,7 @@ static int fill(struct image *i, const char *version, struct recording *ret, str
 }
 
 static int take_once(const struct image *wanted, const char *version, struct recording *ret,
-		     struct error *error)
+		     struct image_zombies *zombies, struct error *error)
 {
 	struct image *i = malloc(sizeof *i);
 
@@ -294,10 +311,19 @@ static int take_once(const struct image *wanted, const char *version, struct rec
 						  .context = i },
 			  error);
 
-	if (status == GUARD_HANGS)
-		return -1;
+	bool hangs = status == GUARD_HANGS;
+
+	if (hangs && atomic_load(&i->is_complete)) {
+		error_wrap(error, "process %d may keep a zombie", i->pid);
+		zombies->remaining = *error;
+		status = 0;
+	}
 	if (status == 0)
 		status = fill(i, version, ret, error);
+	if (hangs) /* the threads that hang use the rest for ever */
+		return status < 0 ? -1 : 0;
+	zombies->collected += i->zombies.collected;
+	zombies->remaining = i->zombies.remaining;
 	image_release(i);
 	free(i);
 	return status;
@@ -315,9 +341,9 @@ static bool is_doubtful(const struct image_rows *image)
 
 /* Once more if it is doubtful, but the last one is the result in any case. */
 static int take(const struct image *wanted, const char *version, struct recording *ret,
-		struct error *error)
+		struct image_zombies *zombies, struct error *error)
 {
-	int status = take_once(wanted, version, ret, error);
+	int status = take_once(wanted, version, ret, zombies, error);
 	struct image next = *wanted;
 
 	for (int i = 1; status == 0 && i < TRIES_MAX; i++) {
@@ -325,10 +351,10 @@ static int take(const struct image *wanted, const char *version, struct recordin
 		struct recording again = { 0 };
 		struct error ignored = ERROR_INIT;
 
-		if (!is_doubtful(image))
+		if (!is_doubtful(image) || zombies->remaining.message[0])
 			break;
 		next.stopped_ns = image->reach->stopped_ns;
-		if (take_once(&next, version, &again, &ignored) < 0) {
+		if (take_once(&next, version, &again, zombies, &ignored) < 0) {
 			recording_release(&again);
 			break;
 		}
@@ -339,11 +365,12 @@ static int take(const struct image *wanted, const char *version, struct recordin
 }
 
 int image_take(pid_t pid, bool stop, const char *version, struct recording *ret,
-	       struct error *error)
+	       struct image_zombies *ret_zombies, struct error *error)
 {
 	const struct image wanted = { .pid = pid, .stop = stop, .copied = PROFILE_COPY_INIT };
 
-	return take(&wanted, version, ret, error);
+	*ret_zombies = (struct image_zombies){ 0 };
+	return take(&wanted, version, ret, ret_zombies, error);
 }
 
 /* ---- core files ---- */
@@ -392,6 +419,7 @@ int image_take_core(const char *path, const char *version, struct recording *ret
 int image_take_exiting(pid_t pid, struct recording *ret, struct error *error)
 {
 	const struct image wanted = { .pid = pid, .may_stop = true, .copied = PROFILE_COPY_INIT };
+	struct image_zombies ignored = { 0 };
 
-	return take(&wanted, "", ret, error);
+	return take(&wanted, "", ret, &ignored, error);
 }

@@ -13,9 +13,16 @@
 #include "format/recording/recording.h"
 #include "util/error.h"
 
-/* -1 with error set: it is not recorded, not every block is, or it may not be stopped or cloned. */
+/* The zombies of copies (trace/leftovers.h). */
+struct image_zombies {
+	unsigned collected; /* of earlier images, whose tracer was killed */
+	struct error
+		remaining; /* why the one of this image could not be collected; an empty message: it was */
+};
+
+/* -1 with error set: it is not recorded, not every block is, or it may not be stopped or cloned. Sets *ret_zombies in any case. */
 int image_take(pid_t pid, bool stop, const char *version, struct recording *ret,
-	       struct error *error);
+	       struct image_zombies *ret_zombies, struct error *error);
 /* The same for the process that a core file is of, which must have been recorded with --core. */
 int image_take_core(const char *path, const char *version, struct recording *ret,
 		    struct error *error);

@@ -151,15 +151,20 @@ pid_t procfs_parent(pid_t pid)
 	return fields ? (pid_t)strtol(fields + 2, NULL, 10) : 0;
 }
 
-uint64_t procfs_started_ticks(pid_t pid)
+uint64_t procfs_stat_field(pid_t pid, int field)
 {
-	enum { STARTED_FIELD = 19 }; /* counted from the state */
+	enum { STATE_FIELD = 3 };
 	char text[1024];
 	const char *at = read_stat(pid, text, sizeof text);
 
-	for (int i = 0; at && i < STARTED_FIELD; i++)
+	for (int i = STATE_FIELD; at && i < field; i++)
 		at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
 	return at ? strtoull(at, NULL, 10) : UINT64_MAX;
+}
+
+uint64_t procfs_started_ticks(pid_t pid)
+{
+	return procfs_stat_field(pid, 22);
 }
 
 bool procfs_started_after(pid_t pid, uint64_t mono_ns)
@@ -182,6 +187,13 @@ pid_t procfs_own_pid(pid_t pid)
 	for (at = at ? at + sizeof field - 1 : ""; *at == '\t'; at += strcspn(at, "\t\n"))
 		own = (pid_t)strtol(++at, NULL, 10);
 	return own;
+}
+
+uint64_t procfs_pid_namespace(pid_t pid)
+{
+	struct stat space;
+
+	return stat(procfs_path(pid, "ns/pid").text, &space) == 0 ? (uint64_t)space.st_ino : 0;
 }
 
 uint32_t procfs_user(pid_t pid)

@@ -41,6 +41,8 @@ char *procfs_exe(pid_t pid);
 /* Whether its executable is the same file as `file`. */
 bool procfs_exe_is(pid_t pid, const struct stat *file);
 pid_t procfs_parent(pid_t pid);
+/* A number of /proc/PID/stat behind the state, which is field 3 (proc(5)). UINT64_MAX if it has ended. */
+uint64_t procfs_stat_field(pid_t pid, int field);
 /* When it started, in clock ticks since boot: with its pid, which process it is. UINT64_MAX if it has ended. */
 uint64_t procfs_started_ticks(pid_t pid);
 /* Whether it certainly started after that CLOCK_MONOTONIC time, or has ended. */
@@ -57,6 +59,8 @@ struct procfs_owner {
 bool procfs_owner(pid_t pid, struct procfs_owner *ret);
 /* Its pid in its own namespace. 0 if it has ended. */
 pid_t procfs_own_pid(pid_t pid);
+/* The inode of its pid namespace. 0 if it has ended or may not be read. */
+uint64_t procfs_pid_namespace(pid_t pid);
 /* The wait(2) status of a process that its parent has not waited for yet. False if it is not available. */
 bool procfs_zombie_status(pid_t pid, int *ret_status);
 

@@ -64,21 +64,54 @@ static bool is_profile_whole(const struct live_profile *profile, const struct sm
 	return true;
 }
 
+static struct memory_flow flow_of(const struct live_totals *t)
+{
+	return (struct memory_flow){
+		.allocated_bytes =
+			saturating_add(saturating_add(t->bytes, t->fragmentation), t->map_bytes),
+		.released_bytes = saturating_add(
+			saturating_add(t->freed_bytes, t->freed_fragmentation), t->unmap_bytes),
+	};
+}
+
+static bool read_flow(const struct live_profile *profile, struct memory_flow *ret)
+{
+	AUTO(live_profile_reader_release) struct live_profile reader = LIVE_PROFILE_INIT;
+	struct live_totals totals;
+
+	if (!profile || !live_profile_reader(profile, &reader) ||
+	    !live_profile_read_totals(&reader, &totals))
+		return false;
+	*ret = flow_of(&totals);
+	return true;
+}
+
+/* smaps is read before the records. Memory that is released in between is in smaps alone, and looks unrecorded. */
 bool memory_read(struct memory_reading *reading, pid_t pid, const struct live_profile *profile,
 		 struct inherited *inherited)
 {
 	AUTO(block_map_release) struct block_map map = { .pagemap = -1 };
+	struct live_totals after;
+	bool is_counted = read_flow(profile, &reading->began);
 
 	if (!memory_read_mappings(reading, pid))
 		return false;
 	/* Blocks in huge pages of hugetlbfs would look as if they had never been written to. */
-	bool is_known = profile && reading->list.hugetlb_bytes == 0 &&
+	bool is_known = is_counted && reading->list.hugetlb_bytes == 0 &&
 			is_profile_whole(profile, &reading->list) && block_map_read(profile, &map);
 
 	/* Of now, not of when a sample was prepared: the worker may have been delayed. The profile itself belongs to the loop. */
 	if (is_known)
 		memory_read_live(&map.reader, &reading->row);
 	sheet_fill(pid, &reading->list, is_known ? &map : NULL, inherited, &reading->row);
+	if (is_known) {
+		bool is_read = live_profile_read_totals(&map.reader, &after);
+		uint64_t released = is_read ? saturating_sub(flow_of(&after).released_bytes,
+							     reading->began.released_bytes)
+					    : UINT64_MAX;
+
+		reading->row.changed_bytes = saturating_add(reading->row.changed_bytes, released);
+	}
 	read_system(&reading->row);
 	return true;
 }

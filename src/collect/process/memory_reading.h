@@ -5,11 +5,13 @@
 
 #include "collect/process/sheet.h"
 #include "collect/profile/live_profile.h"
+#include "collect/profile/series.h"
 
 struct memory_reading {
 	char *text; /* of smaps; the list refers to it */
 	struct smaps list;
 	struct memory_row row;
+	struct memory_flow began; /* before the pages were read */
 };
 void memory_reading_release(struct memory_reading *reading);
 

@@ -41,7 +41,7 @@ static uint64_t page_up(uint64_t address)
 }
 
 struct maker {
-	const struct block_map *map;
+	struct block_map *map;
 	bool is_glibc;
 	int pagemap;
 	uint64_t paged_bytes; /* of mappings queried page by page */
@@ -49,6 +49,7 @@ struct maker {
 	uint64_t owned_bytes, mapped_bytes, shared_map_bytes, static_bytes, stack_bytes;
 	uint64_t unrecorded_bytes, untouched_bytes, fragmentation_untouched_bytes;
 	uint64_t inherited_owned_bytes, inherited_other_bytes;
+	uint64_t evicted_bytes; /* in smaps, but no longer resident */
 };
 
 /* One mapping while its bytes are attributed. */
@@ -71,8 +72,14 @@ static void ask_pages(struct maker *maker, struct part *part)
 		return;
 	maker->paged_bytes += bytes;
 	part->present = calloc(bytes / LIVE_PAGE / 64 + 1, sizeof *part->present);
-	if (part->present)
-		pagemap_bits(maker->pagemap, m->start, m->end, part->present);
+	if (!part->present)
+		return;
+	pagemap_bits(maker->pagemap, m->start, m->end, part->present);
+	uint64_t now_bytes = 0;
+
+	for (uint64_t i = 0; i <= bytes / LIVE_PAGE / 64; i++)
+		now_bytes += (uint64_t)__builtin_popcountll(part->present[i]) * LIVE_PAGE;
+	maker->evicted_bytes += saturating_sub(m->rss_bytes, now_bytes);
 }
 
 /* Resident bytes of [start, end) inside the mapping. */
@@ -223,9 +230,9 @@ static void take_blocks(struct maker *maker, struct part *part, const bool *aren
 	}
 }
 
-static bool has_blocks(const struct maker *maker, const struct mapping *m)
+static bool has_blocks(struct maker *maker, const struct mapping *m)
 {
-	const struct block_map *map = maker->map;
+	struct block_map *map = maker->map;
 	size_t block = first_block(maker, m->start);
 
 	return (block < map->blocks.count && map->blocks.at[block].start < m->end) ||
@@ -356,6 +363,7 @@ static void give(const struct maker *maker, struct memory_row *row)
 	row->inherited_bytes = inherited_bytes + maker->inherited_other_bytes;
 	row->static_bytes = maker->static_bytes;
 	row->unrecorded_bytes = maker->unrecorded_bytes;
+	row->changed_bytes = saturating_add(row->changed_bytes, maker->evicted_bytes);
 }
 
 /* Live bytes of blocks that are not listed. */
@@ -376,7 +384,7 @@ static bool is_counted(enum mapping_kind kind)
 	return kind != MAPPING_FILES && kind != MAPPING_OWN;
 }
 
-void sheet_fill(pid_t pid, const struct smaps *smaps, const struct block_map *map,
+void sheet_fill(pid_t pid, const struct smaps *smaps, struct block_map *map,
 		struct inherited *inherited, struct memory_row *row)
 {
 	smaps_sum(smaps, row);

@@ -18,8 +18,8 @@ struct inherited {
 };
 
 /* Fills in the classes and parts of a row whose live_bytes and fragmentation_bytes are of the same time. map NULL: only the classes are
- * known. */
-void sheet_fill(pid_t pid, const struct smaps *smaps, const struct block_map *map,
+ * known. Adds pages that are gone since smaps was read to changed_bytes. */
+void sheet_fill(pid_t pid, const struct smaps *smaps, struct block_map *map,
 		struct inherited *inherited, struct memory_row *row);
 
 #endif

@@ -519,6 +519,13 @@ static void give_times(struct target *target, struct process_rows *rows)
 {
 	rows->series = target->series.points.at;
 	rows->series_count = target->series.points.count;
+	const struct memory_flow end = {
+		.allocated_bytes = saturating_add(
+			saturating_add(rows->process.bytes, rows->process.fragmentation),
+			rows->process.map_bytes),
+	};
+
+	memories_note_flow(&target->memories, NULL, end);
 	rows->memory = target->memories.rows.at;
 	rows->memory_count = target->memories.rows.count;
 	loaded_give(&target->loaded, rows);

@@ -84,6 +84,7 @@ struct target *target_clone(const struct target *target)
 	clone->peak_rss_bytes = target->peak_rss_bytes;
 	clone->stopped_ms = target->stopped_ms;
 	clone->marks_read = target->marks_read;
+	clone->memories.flow = target->memories.flow;
 	if (!copy_known(clone, target) || !copy_marks(clone, target) ||
 	    !COPY_VECTOR(&clone->series.points, &target->series.points) ||
 	    !COPY_VECTOR(&clone->snapshots.rows, &target->snapshots.rows) ||

@@ -295,6 +295,7 @@ static void read_memory(struct target *target, bool asked)
 	if (row->own_bytes == 0)
 		return;
 	static_data_read(&target->static_data, target->pid, &reading.list, row->at_ns);
+	memories_note_flow(&target->memories, row, reading.began);
 	memories_add(&target->memories, row, clock_thread_cpu_ns() - began_ns);
 	if (loaded_is_due(row))
 		loaded_scan(&target->loaded, target->pid);

@@ -25,6 +25,11 @@ enum {
 	MAPS_TRIES = 5,
 	MAPS_MAX = 1 << 20,
 	WINDOWS_MAX = 1 << 22,
+	WINDOW_PAGES = 1 << (LIVE_SMALL_SHIFT - LIVE_TINY_SHIFT),
+	TINY_LEAVES = 1 << (LIVE_TINY_TABLE_SHIFT - LIVE_TINY_SHIFT), /* of a table */
+	WINDOWS_PER_TINY = TINY_LEAVES / WINDOW_PAGES,
+	UNIT_PAGES = LIVE_LEAF_UNIT / LIVE_PAGE,
+	TINY_READS = 4,	     /* a sheet reads a leaf once or twice */
 	SAMPLED_PART = 2048, /* entries per read */
 };
 #define LARGE_BYTES (LARGE_ENTRIES * sizeof(struct live_large))
@@ -124,21 +129,29 @@ static bool read_large(struct block_map *map, uint32_t number, uint8_t *seen,
 	return true;
 }
 
-/* Adds the mebibytes of an area that have a small leaf or tiny blocks, by address. */
+/* Marks the first unit of a leaf or a table as seen. Returns 0 if it is not there, or was seen before. */
+static uint32_t see_leaf(uint32_t number, uint64_t leaves, uint8_t *seen)
+{
+	if (number == 0 || number > leaves || seen[number - 1])
+		return 0;
+	seen[number - 1] = 1;
+	return number;
+}
+
+/* Adds the mebibytes of an area that have a small leaf or a table of tiny leaves, by address. */
 static bool add_windows(struct block_map *map, const struct live_area *area, uint64_t start,
 			uint8_t *seen)
 {
 	uint64_t leaves = used(map, LIVE_LEAVES);
+	uint32_t tiny = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(area->small) && map->windows.count < WINDOWS_MAX; i++) {
-		struct small_window window = { start + i * WINDOW_BYTES, area->small[i] };
-		bool tiny = area->tiny[i / (ARRAY_SIZE(area->small) / ARRAY_SIZE(area->tiny))] != 0;
+		if (i % WINDOWS_PER_TINY == 0)
+			tiny = see_leaf(area->tiny[i / WINDOWS_PER_TINY], leaves, seen);
+		struct small_window window = { start + i * WINDOW_BYTES,
+					       see_leaf(area->small[i], leaves, seen), tiny };
 
-		if (window.leaf > leaves || (window.leaf != 0 && seen[window.leaf - 1]))
-			window.leaf = 0;
-		if (window.leaf != 0)
-			seen[window.leaf - 1] = 1;
-		if ((window.leaf != 0 || tiny) && !vector_push(&map->windows, window))
+		if ((window.leaf != 0 || tiny != 0) && !vector_push(&map->windows, window))
 			return false;
 	}
 	return true;
@@ -202,17 +215,13 @@ static unsigned granule_shift(const struct block_map *map)
 	return shift >= 3 && shift <= 12 ? shift : 0;
 }
 
-static bool window_has(const struct block_map *map, const struct small_window *window,
-		       uint64_t start, uint64_t end)
+static bool window_has_small(const struct block_map *map, const struct small_window *window,
+			     uint64_t from, uint64_t to)
 {
-	uint64_t from = MAX(start, window->start) - window->start;
-	uint64_t to = MIN(end, window->start + WINDOW_BYTES) - window->start;
 	unsigned shift = granule_shift(map);
 	uint64_t words[512];
 
-	if (window->leaf == 0)
-		return true;
-	if (shift == 0 ||
+	if (window->leaf == 0 || shift == 0 ||
 	    !range_within((window->leaf - 1) * (uint64_t)LIVE_LEAF_UNIT,
 			  (WINDOW_BYTES >> shift) * sizeof *words,
 			  used(map, LIVE_LEAVES) * LIVE_LEAF_UNIT) ||
@@ -235,7 +244,55 @@ static bool window_has(const struct block_map *map, const struct small_window *w
 	return false;
 }
 
-bool block_map_has_small(const struct block_map *map, uint64_t start, uint64_t end)
+static bool page_has_tiny(struct block_map *map, uint32_t number)
+{
+	uint64_t words[LIVE_PAGE / sizeof(uint64_t)];
+
+	if (number == 0 || (number - 1) / UNIT_PAGES >= used(map, LIVE_LEAVES))
+		return false;
+	if (map->tiny_left == 0)
+		return true;
+	map->tiny_left--;
+	if (!live_profile_read(&map->reader,
+			       place(map, LIVE_LEAVES, 0) + (number - 1) * (uint64_t)LIVE_PAGE,
+			       words, sizeof words))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (words[i] != 0)
+			return true;
+	return false;
+}
+
+/* Searches whole pages: there is one tiny leaf per page. */
+static bool window_has_tiny(struct block_map *map, const struct small_window *window, uint64_t from,
+			    uint64_t to)
+{
+	uint64_t first = window->start / WINDOW_BYTES % WINDOWS_PER_TINY * WINDOW_PAGES;
+	uint32_t leaves[WINDOW_PAGES];
+
+	if (window->tiny == 0 ||
+	    !range_within(window->tiny - 1, TINY_LEAVES * sizeof *leaves / LIVE_LEAF_UNIT,
+			  used(map, LIVE_LEAVES)) ||
+	    !live_profile_read(&map->reader,
+			       place(map, LIVE_LEAVES, window->tiny - 1) + first * sizeof *leaves,
+			       leaves, sizeof leaves))
+		return false;
+	for (uint64_t i = from / LIVE_PAGE; i < (to + LIVE_PAGE - 1) / LIVE_PAGE; i++)
+		if (page_has_tiny(map, leaves[i]))
+			return true;
+	return false;
+}
+
+static bool window_has(struct block_map *map, const struct small_window *window, uint64_t start,
+		       uint64_t end)
+{
+	uint64_t from = MAX(start, window->start) - window->start;
+	uint64_t to = MIN(end, window->start + WINDOW_BYTES) - window->start;
+
+	return window_has_small(map, window, from, to) || window_has_tiny(map, window, from, to);
+}
+
+bool block_map_has_small(struct block_map *map, uint64_t start, uint64_t end)
 {
 	size_t low =
 		FIRST_WHERE(i, map->windows.count, map->windows.at[i].start + WINDOW_BYTES > start);
@@ -306,6 +363,7 @@ bool block_map_read(const struct live_profile *profile, struct block_map *ret)
 		if (ret->pagemap < 0)
 			return false;
 	}
+	ret->tiny_left = TINY_READS * UNIT_PAGES * used(ret, LIVE_LEAVES);
 	if (!read_areas(ret) || !read_sampled(ret))
 		return false;
 	ret->blocks.count = put_in_order(ret->blocks.at, ret->blocks.count);

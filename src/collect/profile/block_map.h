@@ -18,7 +18,8 @@ struct recorded_range {
 /* A mebibyte that has contained small blocks at some time. */
 struct small_window {
 	uint64_t start;
-	uint32_t leaf; /* its number; 0: only tiny blocks, which are not listed individually */
+	uint32_t leaf; /* its number; 0: none */
+	uint32_t tiny; /* the table of tiny leaves of its 256 MiB; 0: none */
 };
 
 struct block_map {
@@ -27,7 +28,8 @@ struct block_map {
 	VECTOR(struct recorded_range) maps;  /* by address */
 	VECTOR(struct small_window) windows; /* by address */
 	struct live_profile reader;
-	int pagemap; /* open if the profile is read from the process; else -1 */
+	uint64_t tiny_left; /* tiny leaves that may still be read */
+	int pagemap;	    /* open if the profile is read from the process; else -1 */
 };
 
 /* False: it cannot be read, or out of memory. Release it in either case. */
@@ -36,7 +38,7 @@ bool block_map_read(const struct live_profile *profile, struct block_map *ret);
 bool block_map_read_mappings(const struct live_profile *profile, struct block_map *ret);
 void block_map_release(struct block_map *map);
 
-/* Whether a small block starts in [start, end) now. */
-bool block_map_has_small(const struct block_map *map, uint64_t start, uint64_t end);
+/* Returns true if a small block starts in [start, end) now, which are whole pages. */
+bool block_map_has_small(struct block_map *map, uint64_t start, uint64_t end);
 
 #endif

@@ -563,6 +563,16 @@ static int open_file(struct profile_copy *c, const struct recorded *recorded)
 	return c->fd;
 }
 
+/* Returns false if the profile is that of a process that this one was forked from. The first processes of two pid namespaces have the same pid. */
+static bool is_of(const struct live_header *head, pid_t pid)
+{
+	uint64_t namespace = procfs_pid_namespace(pid);
+
+	return head->pid == (uint32_t)procfs_own_pid(pid) &&
+	       (namespace == 0 || head->own.pid_namespace == 0 ||
+		head->own.pid_namespace == namespace);
+}
+
 /* Reads enough of the header to know the size and the owner of the profile. */
 static int read_head(struct profile_copy *c, const struct recorded *recorded, uint64_t *ret_bytes,
 		     struct error *error)
@@ -579,7 +589,7 @@ static int read_head(struct profile_copy *c, const struct recorded *recorded, ui
 		return failed(c, number, error);
 	if (live_header_check(head, head->total_bytes) || head->total_bytes > TOTAL_MAX)
 		return error_set(error, "the profile is damaged, or of another version");
-	if (c->pid && head->ready && head->pid != (uint32_t)procfs_own_pid(c->pid)) {
+	if (c->pid && head->ready && !is_of(head, c->pid)) {
 		error_set(
 			error,
 			"process %d has no profile of its own: it is a fork of a recorded one and has "

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/compiler.h"
 
 #define MEMORY_INTERVAL_MAX_NS 1000000000ull
@@ -104,6 +105,23 @@ static bool is_last_dispensable(const struct memories *memories)
 	const struct memory_row *last = memories->rows.at + memories->rows.count - 1;
 
 	return !has_most(memories, last) && last->at_ns < last[-1].at_ns + memories->interval_ns;
+}
+
+void memories_note_flow(struct memories *memories, struct memory_row *row, struct memory_flow now)
+{
+	struct memory_flow *before = &memories->flow;
+	struct memory_row *last =
+		memories->rows.count ? &memories->rows.at[memories->rows.count - 1] : NULL;
+
+	if (last)
+		last->changed_bytes = saturating_add(
+			last->changed_bytes,
+			saturating_sub(now.allocated_bytes, before->allocated_bytes));
+	if (row)
+		row->changed_bytes =
+			saturating_add(row->changed_bytes,
+				       saturating_sub(now.released_bytes, before->released_bytes));
+	*before = now;
 }
 
 void memories_add(struct memories *memories, const struct memory_row *row, uint64_t took_ns)

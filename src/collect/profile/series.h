@@ -37,6 +37,10 @@ void series_add(struct series *series, const struct series_row *row);
 /* Rows of smaps and balance sheets: read at least once a second and at new maxima, in at most 1/100 of the time. Kept rows are
  * interval_ns apart and thinned like the snapshots; the last row, those with the maximum RSS and live bytes, and those of named
  * snapshots are always kept. */
+/* Bytes that a process has allocated and released, mappings included. */
+struct memory_flow {
+	uint64_t allocated_bytes, released_bytes;
+};
 struct memories {
 	VECTOR(struct memory_row) rows;
 	uint64_t interval_ns;
@@ -44,12 +48,16 @@ struct memories {
 	uint64_t earliest_ns; /* earliest time to read one, even at a new maximum */
 	uint64_t most_rss_bytes, most_live_bytes; /* over all rows that were read */
 	uint64_t most_rss_ns, most_live_ns;	  /* the rows that first had these maxima */
-	size_t named; /* rows of named snapshots: at most MEMORIES_MAX */
+	size_t named;		 /* rows of named snapshots: at most MEMORIES_MAX */
+	struct memory_flow flow; /* when the last row was read */
 };
 void memories_init(struct memories *memories);
 void memories_release(struct memories *memories);
 bool memories_is_due(const struct memories *memories, uint64_t at_ns, uint64_t rss_bytes,
 		     uint64_t live_bytes);
+/* Adds to the last row what was allocated since it was read, and to `row`, unless NULL, what was released. Before memories_add(). A thread that
+ * releases memory removes its record first, and one that allocates adds the record last: it may wait in between. */
+void memories_note_flow(struct memories *memories, struct memory_row *row, struct memory_flow now);
 /* took_ns: the cost of reading the row. */
 void memories_add(struct memories *memories, const struct memory_row *row, uint64_t took_ns);
 

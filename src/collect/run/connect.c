@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,14 +141,21 @@ static void welcome(struct collector *c, struct live_profile *profile, pid_t pid
 		collector_end_other(target, now_ns);
 }
 
-/* Opens a pidfd of the process that connected. -1 also if the pid was reused: that process started later than the profile. */
+/* Returns true if the process started later than the profile, so that its pid was reused. The clocks of different time namespaces cannot be
+ * compared. */
+static bool is_too_young(pid_t pid, const struct live_profile *profile)
+{
+	uint64_t started_ns = profile->head->started_mono_ns;
+
+	return started_ns <= clock_monotonic_ns() && procfs_started_after(pid, started_ns);
+}
+
+/* Opens a pidfd of the process that connected. -1 also if its pid was reused. */
 static int pid_fd_by_number(pid_t pid, const struct live_profile *profile)
 {
 	int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
-	/* The clocks of different time namespaces cannot be compared. */
-	if (fd >= 0 && profile->head->started_mono_ns <= clock_monotonic_ns() &&
-	    procfs_started_after(pid, profile->head->started_mono_ns))
+	if (fd >= 0 && is_too_young(pid, profile))
 		close(TAKE_FD(fd));
 	return fd;
 }
@@ -270,7 +278,7 @@ void collector_serve(struct collector *c, uint64_t now_ns)
 
 /* ---- the folder ---- */
 
-/* Whether it exists, but hides from its own user (PR_SET_DUMPABLE). */
+/* Returns true if it exists, but hides from its own user (PR_SET_DUMPABLE). */
 static bool is_hidden(pid_t pid)
 {
 	AUTO_CLOSE int fd = open(procfs_path(pid, "maps").text, O_RDONLY | O_CLOEXEC);
@@ -290,22 +298,87 @@ static bool is_of_ended_child(const struct collector *c, pid_t pid)
 	return true;
 }
 
-/* The process that owns a profile file; 0: it has ended. In our pid namespace the profile's own pid is checked; otherwise all
- * processes are searched. */
+/* Returns true if everything fits that a process shows which hides from its own user: the user who created the file, the pid in its own
+ * namespace, and a start between ours and the profile's. */
+static bool fits_hidden(pid_t pid, const struct live_profile *profile, const struct stat *file)
+{
+	return is_hidden(pid) && procfs_own_pid(pid) == (pid_t)profile->head->pid &&
+	       procfs_user(pid) == file->st_uid + 1 &&
+	       procfs_started_ticks(pid) >= procfs_started_ticks(getpid()) &&
+	       !is_too_young(pid, profile);
+}
+
+/* Its forks map the file too. */
+static bool maps_own(pid_t pid, const struct live_profile *profile, const struct stat *file)
+{
+	return recorded_maps(pid, file) && procfs_own_pid(pid) == (pid_t)profile->head->pid;
+}
+
+static bool is_owner(pid_t pid, const struct live_profile *profile, const struct stat *file)
+{
+	return maps_own(pid, profile, file) || fits_hidden(pid, profile, file);
+}
+
+static bool is_target(const struct collector *c, pid_t pid)
+{
+	for (size_t i = 0; i < c->targets.count; i++)
+		if (c->targets.at[i]->pid == pid && c->targets.at[i]->ended_ns == 0)
+			return true;
+	return false;
+}
+
+/* Searches all processes for the owner. 0: there is none, or several hide and fit. */
+static pid_t search_owner(const struct collector *c, const struct live_profile *profile,
+			  const struct stat *file)
+{
+	AUTO_CLOSE_FOLDER DIR *folder = opendir("/proc");
+	bool is_fork = profile->head->own.begin == LIVE_BEGIN_FORK;
+	size_t hidden = 0;
+	pid_t pid, found = 0;
+
+	while ((pid = procfs_next(folder)) != 0) {
+		if (maps_own(pid, profile, file))
+			return pid;
+		if (!fits_hidden(pid, profile, file) || (is_fork && is_target(c, pid)))
+			continue;
+		hidden++;
+		found = pid;
+	}
+	return hidden == 1 ? found : 0;
+}
+
+static bool has_ended(int pid_fd)
+{
+	struct pollfd poll_fd = { .fd = pid_fd, .events = POLLIN };
+
+	return poll(&poll_fd, 1, 0) > 0;
+}
+
+/* The process that owns a profile file, with its pidfd; 0: it has ended, or is unknown. The pid in the profile has a meaning only in the pid
+ * namespace of the process. */
 static pid_t owner_of(const struct collector *c, const struct live_profile *profile,
-		      const struct stat *file)
+		      const struct stat *file, int *ret_fd)
 {
 	pid_t pid = (pid_t)profile->head->pid;
-	struct stat space;
+	uint64_t namespace = procfs_pid_namespace(getpid());
 
-	if (stat("/proc/self/ns/pid", &space) < 0 ||
-	    (uint64_t)space.st_ino != profile->head->own.pid_namespace)
-		return recorded_by(file);
-	return recorded_maps(pid, file) || is_of_ended_child(c, pid) ||
-			       (is_hidden(pid) &&
-				!procfs_started_after(pid, profile->head->started_mono_ns))
-		       ? pid
-		       : 0;
+	*ret_fd = -1;
+	if (namespace == 0 || namespace != profile->head->own.pid_namespace)
+		pid = search_owner(c, profile, file);
+	else if (is_of_ended_child(c, pid))
+		return pid;
+	if (pid <= 0)
+		return 0;
+	/* Checked while the pidfd is open: the pid cannot be reused before the process ends. */
+	errno = 0;
+	*ret_fd = pid_fd_by_number(pid, profile);
+	bool has_pid_fd = *ret_fd >= 0 || errno == ENOSYS;
+
+	if (has_pid_fd && is_owner(pid, profile, file) && (*ret_fd < 0 || !has_ended(*ret_fd)))
+		return pid;
+	if (*ret_fd >= 0)
+		close(TAKE_FD(*ret_fd));
+	return 0;
 }
 
 /* Takes over a profile file once its process has initialized it. False: not initialized yet, or it does not belong to this
@@ -316,6 +389,7 @@ static bool take_file(struct collector *c, const char *path, uint64_t now_ns)
 	struct error error = ERROR_INIT;
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
+	int pid_fd;
 	pid_t pid;
 
 	if (fd < 0)
@@ -335,8 +409,8 @@ static bool take_file(struct collector *c, const char *path, uint64_t now_ns)
 		live_profile_release(&profile);
 		return known;
 	}
-	pid = owner_of(c, &profile, &st);
-	welcome(c, &profile, pid, pid_fd_by_number(pid, &profile), now_ns);
+	pid = owner_of(c, &profile, &st, &pid_fd);
+	welcome(c, &profile, pid, pid_fd, now_ns);
 	return true;
 }
 

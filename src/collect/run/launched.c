@@ -21,6 +21,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/files.h"
+#include "util/output_file.h"
 
 #define SAMPLED_TICK_NS (10 * NS_PER_MS)
 /* Most descendants that outlive the program are about to exit. */
@@ -189,7 +190,8 @@ static void explain(const struct collector *c, char *reason, size_t room)
 		snprintf(reason, room, "%s started the recorder, which could not initialize.",
 			 c->options->argv[0]);
 	else if (preflight_program(c->options->argv[0], &unfit) < 0)
-		snprintf(reason, room, "%s", unfit.message);
+		snprintf(reason, room, "%.350s. %.150s", unfit.message,
+			 unfit.hint ? unfit.hint : "");
 	else
 		snprintf(
 			reason, room,
@@ -286,10 +288,11 @@ static int run(struct collector *c, struct error *error)
 {
 	const struct collect_options *o = c->options;
 	AUTO_FREE char *path = collector_path(c, o->argv[0], getpid());
+	AUTO_FREE char *program = program_path(o->argv[0]);
 
 	if (!path)
 		return error_set(error, "out of memory");
-	if (output_path_check_writable(path, error) < 0)
+	if (output_path_check_writable(o->output, path, program, error) < 0)
 		return -1;
 	if (o->self && stat(o->self, &c->self) < 0)
 		c->self.st_ino = 0;
@@ -301,7 +304,7 @@ static int run(struct collector *c, struct error *error)
 	lift_limits();
 	free(path);
 	path = collector_path(c, o->argv[0], c->child);
-	if (path)
+	if (path && !output_file_is_stream(path))
 		encoder_keep(c->encoder, path);
 	if (o->wants_recording)
 		encoder_keep_rows(c->encoder);

@@ -60,8 +60,8 @@ char *recorder_find(struct error *error)
 			return path;
 	}
 	error_set(error,
-		  "cannot find the recorder " RECORDER_FILE " beside %s or in ../lib/heapgauge.\n"
-		  "  Set HEAPGAUGE_RECORDER to its path.",
+		  "cannot find the recorder " RECORDER_FILE " next to %s or in ../lib/heapgauge",
 		  self ? self : "this program");
+	error_hint(error, "Set HEAPGAUGE_RECORDER to its path.");
 	return NULL;
 }

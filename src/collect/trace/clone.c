@@ -4,7 +4,8 @@
  * descriptors: with one of its own, what the process closes would stay open, and locked, for as long as the copy exists. It is traced
  * from its first moment and stays stopped, so it runs nothing; it is killed when its tracer ends. The kernel hides the end of a traced
  * process from its parent until its tracer has taken note of it, which we do while the parent is stopped: so not even a thread that
- * waits with __WALL sees it. Its status then remains in the process table until the second remote call waits for it.
+ * waits with __WALL sees it. Its status then remains in the process table until the second remote call waits for it. That call also
+ * waits for the zombies of earlier copies, whose tracers were killed.
  *
  * Each page that the process writes while the copy exists is copied by the kernel, so the memory must be there.
  */
@@ -13,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/sched.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
@@ -37,15 +39,16 @@ enum {
 	HEADROOM_PART = 4,	     /* of the resident memory */
 	KERNEL_ERESTARTNOINTR = 513, /* a signal arrived meanwhile: SIGSTOP */
 	CLONE_TRIES = 8,
-	REAP_TRIES = 8,
 	THREAD_BYTES =
 		16
 		<< 10, /* above the thread pointer, at most: what the C library keeps of a thread */
-	REAP_PAUSE_NS = 5000000, /* doubled by each try: 0.6 s in all */
+	REAP_PAUSE_NS = 5000000, /* doubled by each try */
+	REAP_PAUSE_MAX_NS = 250000000,
 	WAIT_FLAGS = WNOHANG | __WALL,
 	WIPED_USUAL_BYTES = 1 << 20, /* the recorder has a word for each thread */
 };
 
+#define REAP_NS (2 * NS_PER_S)
 #define WAY_OUT "; --stop examines it while it is stopped instead"
 
 /* A thread of the process may have to take note of each fork before that returns: all are stopped, and we could choose that one. */
@@ -329,20 +332,36 @@ int clone_make(const struct stopped *stopped, struct process_clone *clone, struc
 
 /* ---- ending it ---- */
 
-/* Makes one thread wait for the copy. 1: done; 0: not this time; -1: this thread has not returned from the call. */
+enum { NOT_RETURNED = INT_MIN };
+
+/* The result of wait4 for that child; NOT_RETURNED: the thread is still in the call. */
+static int64_t wait_by(struct remote_thread *thread, pid_t own_pid, struct error *error)
+{
+	const uint64_t words[7] = { SYS_wait4, (uint64_t)own_pid, 0, WAIT_FLAGS };
+	int64_t result = 0;
+
+	return remote_call(thread, words, &result, NULL, error) < 0 ? NOT_RETURNED : result;
+}
+
+/* Makes one thread wait for the copy and the earlier ones. 1: done; 0: not this time; -1: this thread has not returned from the call. */
 static int reap_by(struct process_clone *clone, pid_t tid, struct error *error)
 {
-	const uint64_t words[7] = { SYS_wait4, (uint64_t)clone->own_pid, 0, WAIT_FLAGS };
 	struct remote_thread *thread = remote_begin(clone->parent, tid, &clone->code, error);
-	int64_t result = 0;
 
 	if (!thread)
 		return 0;
-	int status = remote_call(thread, words, &result, NULL, error);
+	int64_t result = wait_by(thread, clone->own_pid, error);
+	bool done = result == clone->own_pid || result == -ECHILD;
 
-	if (!remote_end(thread))
-		return -1;
-	return status == 0 && (result == clone->own_pid || result == -ECHILD);
+	for (size_t i = 0; result != NOT_RETURNED && i < clone->leftovers.count; i++) {
+		pid_t pid = clone->leftovers.at[i], own_pid = procfs_own_pid(pid);
+
+		if (!leftover_is_copy(pid, clone->parent))
+			continue;
+		result = wait_by(thread, own_pid, error);
+		clone->collected += result == own_pid;
+	}
+	return remote_end(thread) ? done : -1;
 }
 
 /* Init collects the copy then. */
@@ -377,28 +396,45 @@ static bool reap(struct process_clone *clone, struct error *error)
 	return reaped > 0;
 }
 
-int clone_end(struct process_clone *clone, struct error *error)
+void clone_kill(struct process_clone *clone)
 {
-	struct timespec pause = { .tv_nsec = REAP_PAUSE_NS };
-	struct error ignored = ERROR_INIT;
 	siginfo_t info;
 
 	if (clone->pid == 0)
-		return 0;
+		return;
 	kill(clone->pid, SIGKILL);
 	while (waitid(P_PID, (id_t)clone->pid, &info, WEXITED | WNOWAIT | __WALL) < 0 &&
 	       errno == EINTR)
 		;
-	for (int i = 0; i < REAP_TRIES; i++) {
-		if (reap(clone, error) || has_ended(clone->parent)) {
-			take_note(clone);
-			return 0;
-		}
+}
+
+static int try_to_reap(struct process_clone *clone, struct error *error)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + REAP_NS;
+	struct timespec pause = { .tv_nsec = REAP_PAUSE_NS };
+	struct error ignored = ERROR_INIT;
+
+	while (!reap(clone, error) && !has_ended(clone->parent)) {
+		if (clock_monotonic_ns() > deadline_ns)
+			return error_wrap(error, "process %d keeps a zombie", clone->parent);
 		/* It may have executed another program, which has its code elsewhere. */
 		(void)remote_code_find(clone->parent, &clone->code, &ignored);
 		nanosleep(&pause, NULL);
-		pause.tv_nsec *= 2;
+		pause.tv_nsec = MIN(2 * pause.tv_nsec, (long)REAP_PAUSE_MAX_NS);
 	}
+	return 0;
+}
+
+int clone_end(struct process_clone *clone, struct error *error)
+{
+	if (clone->pid == 0)
+		return 0;
+	clone_kill(clone);
+	/* Without memory for the list they remain for the next time. */
+	(void)leftovers_find(clone->parent, &clone->leftovers);
+	int status = try_to_reap(clone, error);
+
 	take_note(clone);
-	return error_wrap(error, "an entry of the process table remains");
+	vector_release(&clone->leftovers);
+	return status;
 }

@@ -7,6 +7,7 @@
 #ifndef COLLECT_TRACE_CLONE_H
 #define COLLECT_TRACE_CLONE_H
 
+#include "collect/trace/leftovers.h"
 #include "collect/trace/remote_call.h"
 #include "collect/trace/stop.h"
 
@@ -15,14 +16,18 @@ struct process_clone {
 	pid_t own_pid; /* in the namespace of the target */
 	pid_t parent;  /* the target */
 	struct remote_code code;
+	leftover_list leftovers; /* of earlier copies, while clone_end runs */
+	unsigned collected;	 /* of these */
 };
 
 /* -1 with error set: the reason why it must not, or cannot, be cloned. To be called before the process is stopped, by any thread. */
 int clone_prepare(pid_t pid, struct process_clone *ret, struct error *error);
 /* -1 with error set: it cannot be cloned; it is stopped as before. */
 int clone_make(const struct stopped *stopped, struct process_clone *clone, struct error *error);
-/* Ends the copy and makes the process collect its status, for which it is stopped shortly. -1 with error set: an entry in the process
- * table remains until the process ends. Without a copy a no-op. */
+/* Kills the copy and waits until the kernel has released its memory, however long that takes. */
+void clone_kill(struct process_clone *clone);
+/* Ends the copy and makes the process collect its status, and those of copies whose tracer was killed; for that it is stopped shortly.
+ * -1 with error set: a zombie remains. Without a copy a no-op. */
 int clone_end(struct process_clone *clone, struct error *error);
 
 #endif

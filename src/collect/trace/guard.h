@@ -29,5 +29,7 @@ int guard_run(const struct guarded_work *work, struct error *error);
 /* For `read`: calls `step` in the tracing thread. -1 with error set. */
 typedef int guard_step(void *context, struct error *error);
 int guard_trace(struct guard *guard, guard_step *step, struct error *error);
+/* The same for a step that may wait for a long time, and stops nothing: it is not taken for a hang. */
+int guard_trace_patiently(struct guard *guard, guard_step *step, struct error *error);
 
 #endif

@@ -338,7 +338,7 @@ static bool write_frames(struct remote_thread *t)
 	t->bytes = 2 * FRAME_BYTES + vectors;
 	t->at = (t->saved.rsp - RED_ZONE - t->bytes) & ~UINT64_C(63);
 	ends.rax = SYS_exit_group;
-	ends.rdi = 0;
+	ends.rdi = REMOTE_EXIT_STATUS;
 	ends.rip = t->code.syscall_return;
 	ends.rsp = remote_exit_stack(t);
 	struct frame heals = make_frame(t, &healed, t->mask, t->at + 2 * FRAME_BYTES);

@@ -16,8 +16,10 @@
 #include "util/error.h"
 
 enum {
-	REMOTE_STACK_BYTES = 32 << 10
-}; /* written below the stack at most; space that the program does not use */
+	REMOTE_STACK_BYTES =
+		32 << 10, /* written below the stack at most; space that the program does not use */
+	REMOTE_EXIT_STATUS = 167, /* of a copy that ends itself */
+};
 
 /* Instructions of the process. Pages are read that may have to be fetched first: it should not be stopped then. */
 struct remote_code {

@@ -4,6 +4,10 @@
  * ERESTART_RESTARTBLOCK, and the kernel restarts it when the thread goes on, as after SIGSTOP and SIGCONT. A few calls report EINTR after
  * any stop (signal(7)): those that wait without a timeout are turned into a code that the kernel restarts.
  *
+ * A thread in an uninterruptible sleep (state D: disk, network file system, the child of a vfork) does not stop before that ends. So
+ * such a sleep is waited for before the first thread is interrupted, and no thread is stopped in vain if it does not end. A thread that
+ * falls asleep later delays the others for 2 seconds at most.
+ *
  * Threads start others while they are being stopped: the list is read again until it has nothing new. A thread that does not stop in
  * time cannot be let go by PTRACE_DETACH, which needs a stop: the kernel does so when the tracing thread ends.
  *
@@ -36,6 +40,7 @@
 enum {
 	VECTOR_WORDS_MAX = 2048, /* of the vector registers */
 	POLL_NS = 50000,
+	SLEEP_POLL_NS = 2000000,
 	WRONG_PASSES_MAX = 100,
 };
 #define STOP_NS (2 * NS_PER_S)
@@ -195,6 +200,74 @@ static int keep_thread(struct stopped *s, pid_t tid, struct error *error)
 	return error_set(error, "out of memory");
 }
 
+/* ---- sleeps that no signal ends ---- */
+
+struct sleeper {
+	pid_t tid;
+	uint64_t switches; /* how often it has left the CPU: the same number means the same sleep */
+};
+
+static uint64_t status_number(const char *status, const char *field)
+{
+	const char *at = strstr(status, field);
+
+	return at ? strtoull(at + strlen(field), NULL, 10) : 0;
+}
+
+static bool read_sleeper(pid_t pid, pid_t tid, struct sleeper *ret)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "task/%d/status", tid);
+	AUTO_FREE char *status = procfs_file(pid, name, NULL);
+
+	if (!status || !strstr(status, "\nState:\tD"))
+		return false;
+	*ret = (struct sleeper){ tid,
+				 status_number(status, "\nvoluntary_ctxt_switches:") +
+					 status_number(status, "\nnonvoluntary_ctxt_switches:") };
+	return true;
+}
+
+static bool still_sleeps(pid_t pid, const struct sleeper *before)
+{
+	struct sleeper now;
+
+	return read_sleeper(pid, before->tid, &now) && now.switches == before->switches;
+}
+
+static int sleeps_on(pid_t tid, struct error *error)
+{
+	return error_set(
+		error,
+		"thread %d cannot be stopped: it has waited for 2 seconds for a device, or for the child of a vfork",
+		tid);
+}
+
+/* Waits until the sleeps of this moment have ended. */
+static int wait_for_sleepers(pid_t pid, uint64_t deadline_ns, struct error *error)
+{
+	const struct timespec pause = { .tv_nsec = SLEEP_POLL_NS };
+	AUTO_CLOSE_FOLDER DIR *folder = opendir(procfs_path(pid, "task").text);
+	VECTOR(struct sleeper) sleepers = { 0 };
+	struct sleeper sleeper;
+	int status = 0;
+
+	for (pid_t tid; folder && (tid = procfs_next(folder)) != 0;)
+		if (read_sleeper(pid, tid, &sleeper) && !vector_push(&sleepers, sleeper))
+			status = error_set(error, "out of memory");
+	while (status == 0 && sleepers.count > 0) {
+		if (!still_sleeps(pid, &sleepers.at[sleepers.count - 1]))
+			sleepers.count--;
+		else if (clock_monotonic_ns() > deadline_ns)
+			status = sleeps_on(sleepers.at[sleepers.count - 1].tid, error);
+		else
+			nanosleep(&pause, NULL);
+	}
+	vector_release(&sleepers);
+	return status;
+}
+
 /* ---- all threads ---- */
 
 static bool is_known(const struct stopped *s, const pid_t *pending, size_t count, pid_t tid)
@@ -247,6 +320,22 @@ static bool is_ending(pid_t pid, pid_t tid)
 	return !end || strchr("ZX", end[1] ? end[2] : 0);
 }
 
+/* 1: it was interrupted; 0: it is ending; -1 with error set. */
+static int seize_thread(pid_t pid, pid_t tid, struct error *error)
+{
+	if (seize(tid) == 0)
+		return 1;
+	int number = errno;
+
+	/* An earlier attempt interrupted it, and it did not stop in time. */
+	if (number == EPERM && tracer_of(tid) == gettid())
+		return 1;
+	if (number == ESRCH || is_ending(pid, tid))
+		return 0;
+	errno = number;
+	return cannot_stop(pid, tid, error);
+}
+
 struct pass {
 	VECTOR(pid_t) seized;
 };
@@ -264,20 +353,19 @@ static int stop_new(struct stopped *s, struct pass *pass, uint64_t deadline_ns, 
 			continue;
 		if (!vector_reserve(&pass->seized, 1))
 			return error_set(error, "out of memory");
-		if (seize(tid) == 0)
+		int seized = seize_thread(s->pid, tid, error);
+
+		if (seized < 0)
+			return -1;
+		if (seized > 0)
 			pass->seized.at[pass->seized.count++] = tid;
-		else if (errno != ESRCH && !is_ending(s->pid, tid))
-			return cannot_stop(s->pid, tid, error);
 	}
 	for (; pass->seized.count > 0; count++) {
 		pid_t tid = pass->seized.at[--pass->seized.count];
 		int stopped = wait_for_stop(tid, deadline_ns);
 
 		if (stopped < 0)
-			return error_set(
-				error,
-				"thread %d did not stop within 2 seconds: it waits for a device, or for the child of a vfork",
-				tid);
+			return sleeps_on(tid, error);
 		if (stopped > 0 && keep_thread(s, tid, error) < 0)
 			return -1;
 	}
@@ -294,9 +382,13 @@ static void resume_seized(const struct pass *pass, uint64_t deadline_ns)
 
 int stop_all(pid_t pid, struct stopped *ret, struct error *error)
 {
-	uint64_t began_ns = clock_monotonic_ns();
 	struct pass pass = { 0 };
 	int count = 1;
+
+	*ret = (struct stopped){ 0 };
+	if (wait_for_sleepers(pid, clock_monotonic_ns() + STOP_NS, error) < 0)
+		return -1;
+	uint64_t began_ns = clock_monotonic_ns();
 
 	*ret = (struct stopped){ .pid = pid, .began_ns = began_ns };
 	for (int i = 0; count > 0 && i < WRONG_PASSES_MAX; i++)

@@ -10,7 +10,7 @@
 struct live_totals {
 	uint64_t calls, bytes, frees, freed_bytes, temporary;
 	uint64_t fragmentation, freed_fragmentation;
-	uint64_t map_live_bytes, own_bytes;
+	uint64_t map_bytes, unmap_bytes, map_live_bytes, own_bytes;
 	int64_t peak_bytes;
 	uint32_t slots, threads;
 };

@@ -50,6 +50,7 @@ void live_totals_add_frees(struct live_totals *sum, const struct live_slot *slot
 		sum->frees += LIVE_LOAD(slots[i].frees);
 		sum->freed_bytes += LIVE_LOAD(slots[i].freed_bytes);
 		sum->freed_fragmentation += LIVE_LOAD(slots[i].freed_fragmentation);
+		sum->unmap_bytes += LIVE_LOAD(slots[i].unmap_bytes);
 	}
 }
 
@@ -60,6 +61,7 @@ void live_totals_add_calls(struct live_totals *sum, const struct live_slot *slot
 		sum->bytes += LIVE_LOAD(slots[i].bytes);
 		sum->temporary += LIVE_LOAD(slots[i].temporary);
 		sum->fragmentation += LIVE_LOAD(slots[i].fragmentation);
+		sum->map_bytes += LIVE_LOAD(slots[i].map_bytes);
 	}
 	sum->slots = (uint32_t)count;
 }

@@ -113,6 +113,7 @@ static const struct field process_fields[] = {
 	PROCESS_FIELD(uid),	  /* since 1.6 */
 	PROCESS_FIELD(all_calls), /* since 1.7 */
 	PROCESS_FIELD(all_bytes),
+	PROCESS_FIELD(rss_bytes), /* since 1.11 */
 };
 
 void chunk_process_put(struct payload *out, const struct process_rows *rows)

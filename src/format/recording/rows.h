@@ -100,8 +100,7 @@ struct remote_frees_row {
 struct series_row {
 	uint64_t at_ns; /* since the process' start; all members are columns in this order */
 	uint64_t live_bytes, live_blocks, calls, bytes, frees;
-	uint64_t rss_bytes, threads, map_live_bytes;
-	uint64_t own_bytes; /* the recorder's memory */
+	uint64_t rss_bytes, threads, map_live_bytes, own_bytes; /* own: the recorder's memory */
 };
 
 /* doc: chunk_snapshots: the numbers of every site that changed since the snapshot before. */
@@ -149,6 +148,7 @@ struct memory_row {
 	uint64_t vm_bytes; /* address space without the recorder's; 0, as the following: unknown */
 	uint64_t stack_reserved_bytes, stack_largest_bytes; /* the largest: resident */
 	uint64_t system_bytes, system_available_bytes, system_cached_bytes, system_swap_bytes;
+	uint64_t changed_bytes; /* released since the row before, or allocated until the next */
 	uint32_t asked; /* collector only: read for a named snapshot. It is not part of a file */
 };
 
@@ -187,7 +187,7 @@ struct process_row {
 	uint64_t all_calls, all_bytes; /* counted, never estimated; 0: unknown */
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes, map_peak_bytes;
 	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes, peak_rss_bytes, own_bytes;
-	uint64_t granule_bytes, depth_limit;
+	uint64_t granule_bytes, depth_limit, rss_bytes; /* rss: when it was read; 0: it had ended */
 	uint64_t health[HEALTH_COUNT];
 	char *command, *exe, *allocator; /* command: argv joined by spaces */
 	char *linked_in; /* allocator inside the executable, whose calls bypass the recorder; NULL: none */

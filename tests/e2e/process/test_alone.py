@@ -235,6 +235,41 @@ def test_with_keep_the_file_stays_whatever_the_end(ender, build, clean_env, fold
     assert report(path)["processes"][0]["calls"] == 1000
 
 
+FIRST = r"""
+#define _GNU_SOURCE
+#include <glob.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	void *volatile p = malloc(1000);
+	int status = 0;
+	glob_t found;
+	long child = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+	if (child == 0) _exit(4);
+	if (child < 0 || waitpid(child, &status, 0) != child || status != 4 << 8 || getpid() != 1 || p == NULL) return 77;
+	return argc < 2 || glob(argv[1], 0, NULL, &found) ? 78 : (int)found.gl_pathc;
+}
+"""
+
+
+@as_root
+def test_a_child_with_the_pid_of_its_parent_leaves_the_file_of_its_parent(build, clean_env, scratch, folder):
+    """Both are the first of their pid namespace."""
+    program = compile_c(scratch, "first", FIRST)
+    own = [f"{name}={value}" for name, value in preloaded(build, {}, folder).items()]
+    done = subprocess.run(["unshare", "--pid", "--fork", "env", *own, program, f"{folder}/heapgauge.first.*"], env=clean_env, capture_output=True,
+                          text=True, timeout=WAIT_SECONDS, check=False)  # fmt: skip
+    if "unshare failed" in done.stderr:
+        pytest.skip("no namespaces")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert files(folder) == []
+
+
 def test_a_kill_at_any_moment_loses_nothing_that_was_done(target, build, clean_env, folder, report):
     """kill_me says how many allocations it has made, again and again, from several threads."""
     for wait in (0.05, 0.15, 0.3):
@@ -518,6 +553,17 @@ def test_snapshots_and_marks_of_a_program_that_records_itself(naming, build, cle
     check_named(report, file)
 
 
+def test_a_process_lives_at_least_until_its_last_snapshot(naming, build, clean_env, folder, report):
+    """Its clock has milliseconds, its snapshots have nanoseconds."""
+    with keeping([naming], preloaded(build, clean_env, folder)) as run:
+        file = file_of(folder, run.target)
+        os.kill(run.target, 9)
+    last = max(row["at_ns"] for row in report(file, view="snapshots")["snapshots"] if row["kind"] == "snapshot")
+    assert report(file)["processes"][0]["duration_ns"] >= last
+    end = report(file, view="timeline")["timeline"][-1]
+    assert end["calls"] and end["calls_per_second"]
+
+
 def test_snapshots_that_find_no_room_are_counted(naming, build, clean_env, folder, report):
     """N13: what is not kept is said. There is room for some of 200,000."""
     with keeping([naming, "200000"], preloaded(build, clean_env, folder, HEAPGAUGE_BUDGET="4MiB")) as run:
@@ -542,12 +588,48 @@ def test_snapshots_of_a_process_with_a_collector(naming, heapgauge, clean_env, s
     assert named(rows, "snapshot") == [("start", 1000), ("more", 1200), ("less", 200)]
 
 
+GROWER = r"""
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile kept;
+__attribute__((noinline)) void take(void) { kept = malloc(1000); __asm__(""); }
+int main(void) { for (int i = 0; i < 100; i++) { take(); usleep(10000); } return 0; }
+"""
+
+
+def run_grower(build, scratch, clean_env, folder):
+    env = preloaded(build, clean_env, folder, HEAPGAUGE_EVERY="100ms", HEAPGAUGE_KEEP="1")
+    subprocess.run([compile_c(scratch, "grower", GROWER)], env=env, timeout=WAIT_SECONDS, check=True)
+    (path,) = folder.iterdir()
+    return path
+
+
+def test_snapshots_by_time(build, clean_env, scratch, folder, report):
+    rows = report(run_grower(build, scratch, clean_env, folder), view="snapshots")["snapshots"]
+    live = [row["live_bytes"] for row in rows]
+    assert len(rows) >= 5 and {row["name"] for row in rows} == {"every"}
+    assert live == sorted(set(live)) and all(value % 1000 == 0 for value in live)
+
+
+def test_over_time_it_has_what_it_counted_then(build, clean_env, scratch, folder, report, heapgauge):
+    """No counters and no RSS were read at the snapshots; the last point is the end of the process."""
+    path = run_grower(build, scratch, clean_env, folder)
+    rows = report(path, view="timeline")["timeline"]
+    kept, last = [row for row in rows[:-1] if row["snapshot"]], rows[-1]
+    assert len(kept) >= 5 and all(row["live_bytes"] for row in kept)
+    for key in "rss_bytes", "calls", "frees", "total_bytes", "threads", "calls_per_second", "bytes_per_second", "frees_per_second":
+        assert {row[key] for row in kept} == {None}, key
+    assert (last["rss_bytes"], last["calls"], last["total_bytes"], last["live_bytes"], last["threads"]) == (None, 100, 100000, 100000, 1)
+    shown = subprocess.run([heapgauge, "report", path, "--view", "timeline"], env=clean_env, capture_output=True, text=True, check=True).stdout
+    assert " 0 B " not in shown and " 0/s" not in shown
+
+
 def test_settings_of_record_are_said_to_have_no_effect(naming, build, clean_env, folder, report):
     """N13: HEAPGAUGE_ON and HEAPGAUGE_PYTHON=malloc were ignored without a word; so is a time that is none."""
-    more = {"HEAPGAUGE_EVERY": "soon", "HEAPGAUGE_ON": "rss>1GiB", "HEAPGAUGE_PYTHON": "malloc"}
+    more = {"HEAPGAUGE_EVERY": "soon", "HEAPGAUGE_ON": "rss>1GiB", "HEAPGAUGE_OUTPUT": "x.hg", "HEAPGAUGE_PYTHON": "malloc"}
     with keeping([naming], preloaded(build, clean_env, folder, **more)) as run:
         pid = run.target
-        assert losses(report("--pid", pid)["processes"][0]) == {"unapplied_settings": 3}
+        assert losses(report("--pid", pid)["processes"][0]) == {"unapplied_settings": 4}
 
 
 @pytest.mark.parametrize(
@@ -555,6 +637,9 @@ def test_settings_of_record_are_said_to_have_no_effect(naming, build, clean_env,
     [
         ({"MODE": "Sampled", "INTERVAL": "1", "DEPTH": "5000", "BUDGET": "much,0.5%"}, {"MODE": "exact", "DEPTH": "9", "BUDGET": "64MiB,0.5%"}),
         ({"BUDGET": "1.5MiB", "TIME_CALLS": "often"}, {"BUDGET": "64M", "TIME_CALLS": "0", "INTERVAL": "512B", "MODE": ""}),
+        ({"MODE": "default", "BUDGET": "64Mouse", "DEPTH": "9,"}, {"BUDGET": "64MB", "KEEP": "0", "PYTHON": "native"}),
+        ({"MODE": "trace", "INTERVAL": "1MiBs", "PYTHON": "domain"}, {"MODE": "tags", "INTERVAL": "1mib", "CORE": "on"}),
+        ({"KEEP": "2", "CORE": "1.0", "FREE_SITES": "y", "PYTHON_TASKS": "TRUE"}, {"FREE_SITES": "yes", "PYTHON_TASKS": "true"}),
     ],
 )
 def test_values_that_are_not_understood_are_said_to_have_no_effect(wrong, right, naming, build, clean_env, folder, report):

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from alone import preloaded
 from compiled import WAIT_SECONDS, compile_c
 from exports import tool
 
@@ -54,6 +55,14 @@ def test_with_perf_around_it(heapgauge, clean_env, report_json, scratch):
     done = subprocess.run(argv, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert done.returncode == 0 and ",task-clock," in done.stderr, done.stderr
     assert allocated(report_json, scratch / "run.hg") == [1000]
+
+
+def test_in_valgrind_the_preloaded_recorder_is_no_error(build, clean_env, scratch):
+    """Its own reads of malloc's headers were reported."""
+    program = compile_c(scratch, "program", PROGRAM)
+    argv = [tool("valgrind", "apt-get install valgrind"), "-q", "--error-exitcode=9", program]
+    done = subprocess.run(argv, env=preloaded(build, clean_env), capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_limit_of_the_kernel_stops_the_program_and_not_the_recording(record, report_json, scratch):

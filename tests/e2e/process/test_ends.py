@@ -3,14 +3,12 @@
 
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
 
 import pytest
 
-from alone import preloaded
 from compiled import WAIT_SECONDS, compile_c, ended, is_alive, wait_for
 
 # Ends in the way that it is told, after 50 blocks of which 49 are left; "child HOW" does so in a fork's child.
@@ -156,26 +154,64 @@ def test_the_oom_killer_leaves_everything_that_was_acknowledged(memory_cgroup, s
     assert any(f["function"] == "main" for f in sites[0]["stack"]) and sites[0]["not_freed_bytes"] >= acknowledged
 
 
-NEARLY_FULL = r"""
-#include <stdio.h>
+# ---- exits while heapgauge takes an image ----
+
+# Two threads end it, one after the other.
+TWO_ENDS = r"""
+#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
+static void *end(void *unused) { usleep(20000); _exit(3); return unused; }
 int main(void)
 {
-	for (int i = 0; i < 36 * 8; i++) memset(malloc(128 << 10), 1, 128 << 10);
-	puts("done");
-	return 4;
+	pthread_t thread;
+	void **last = NULL;
+	for (int i = 0; i < 200000; i++) {
+		void **next = malloc(40);
+		*next = last;
+		last = next;
+	}
+	return pthread_create(&thread, NULL, end, NULL);
+}
+"""
+
+# A timer whose signal ends a process comes soon after it has called _exit, or exit.
+TIMED = r"""
+#include <stdlib.h>
+#include <sys/time.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(int argc, char **argv)
+{
+	struct itimerval soon = { .it_value.tv_usec = 20000, .it_interval.tv_usec = 1000 };
+	(void)argv;
+	kept = malloc(1000);
+	if (setitimer(ITIMER_REAL, &soon, NULL)) return 1;
+	if (argc > 1) _exit(12);
+	return 12;
 }
 """
 
 
-def test_a_report_at_exit_is_killed_instead_of_the_program(memory_cgroup, build, scratch, clean_env):
-    program = compile_c(scratch, "nearly_full", NEARLY_FULL)
-    for env in (clean_env, preloaded(build, clean_env), preloaded(build, clean_env, HEAPGAUGE_REPORT=str(scratch / "report"))):
-        done = subprocess.run([program], env=env, preexec_fn=lambda: (memory_cgroup / "tasks").write_text(str(os.getpid())),  # noqa: PLW1509
-                              capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
-        assert (done.returncode, done.stdout, done.stderr) == (4, "done\n", "")
-    assert re.search("was ended by a signal", (scratch / "report").read_text()), "there is no memory for it"
+def record_image(heapgauge, env, scratch, *argv):
+    argv = [heapgauge, "record", "-q", "--image", "-o", scratch / "x.hg", "--", *argv]
+    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
+
+
+def test_the_status_is_that_of_the_first_thread_that_exits(heapgauge, clean_env, scratch):
+    """Also if another one calls _exit while the first one waits."""
+    program = compile_c(scratch, "two_ends", TWO_ENDS, "-pthread")
+    for _ in range(5):
+        done = record_image(heapgauge, clean_env, scratch, program)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("how", [[], ["_exit"]], ids=["return", "_exit"])
+def test_a_timer_does_not_end_what_has_ended(how, heapgauge, clean_env, scratch):
+    program = compile_c(scratch, "timed", TIMED)
+    for _ in range(3):
+        done = record_image(heapgauge, clean_env, scratch, program, *how)
+        assert (done.returncode, done.stderr) == (12, "")
 
 
 # ---- the collector is killed ----

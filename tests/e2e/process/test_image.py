@@ -223,7 +223,7 @@ def test_a_filtered_process_is_refused_and_stop_is_named(paused, target, scratch
 def test_a_thread_that_cannot_be_stopped_is_named(paused, scratch):
     run = paused([compile_c(scratch, "spawning", SPAWNING)])
     done, path = run.image()
-    assert done.returncode != 0 and "did not stop within 2 seconds" in done.stderr and not path.exists()
+    assert done.returncode != 0 and "has waited for 2 seconds" in done.stderr and not path.exists()
     assert run.end() == 0, "all threads go on"
 
 
@@ -237,6 +237,141 @@ def test_it_survives_kills_of_heapgauge(paused, target, heapgauge, clean_env, sc
             image.kill()
     done, _ = run.image()
     assert done.returncode == 0, done.stderr
+    assert run.end() == 0
+
+
+def state_of(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def children_of(pid):
+    return [child for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+
+
+@needs_copies
+@pytest.mark.parametrize("is_init", [False, True], ids=["process", "init"])
+def test_zombies_of_killed_images_are_removed_by_the_next_one(paused, heapgauge, clean_env, scratch, is_init):
+    """The copy stays a child of the process: another parent, such as the init of a container, would see a child that it does not know."""
+    unshare = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount", "--mount-proc"]
+    if is_init and subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no namespaces here")
+    run = paused([*(unshare if is_init else []), compile_c(scratch, "lists", LISTS)])
+    if is_init:
+        run.pid = int(children_of(run.pid)[0])
+    while len(children_of(run.pid)) < 3:
+        with subprocess.Popen([heapgauge, "image", str(run.pid), "-o", scratch / "killed.hg"], env=clean_env,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as image:
+            before = children_of(run.pid)
+            wait_for(lambda: children_of(run.pid) != before or image.poll() is not None, "the copy")
+            image.kill()
+    wait_for(lambda: all(state_of(child) == "Z" for child in children_of(run.pid)), "the end of the copies")
+    done, path = run.image()
+    assert done.returncode == 0 and path.exists(), done.stderr
+    assert done.stderr == f"heapgauge: removed 3 zombies that interrupted images had left in process {run.pid}\n"
+    assert not children_of(run.pid)
+    done, _ = run.image()
+    assert (done.returncode, done.stderr) == (0, "")
+    run.end()
+
+
+SHRUNK = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static char *volatile block;
+int main()
+{
+	block = (char *)malloc(200 << 20);
+	memset(block, 1, 200 << 20);
+	free(block);
+	block = (char *)malloc(1000);
+	puts("ready");
+	fflush(stdout);
+	while (getchar() != EOF) {}
+}
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--stop"]], ids=["clone", "stop"])
+def test_rss_is_shown_as_it_is_and_as_its_peak(paused, heapgauge, clean_env, scratch, options):
+    run = paused([compile_c(scratch, "shrunk", SHRUNK)])
+    done, path = run.image(*options)
+    assert done.returncode == 0, done.stderr
+    for text in done.stdout, subprocess.run([heapgauge, "report", path], env=clean_env, capture_output=True, text=True, check=True).stdout:
+        peak, now = re.search(r"^  RSS +([\d.]+) MiB at most; ([\d.]+) MiB at ", text, re.M).groups()
+        assert float(peak) >= 200 > 100 > float(now) > 0, text
+        assert "images have no breakdown of the resident memory" in " ".join(text.split()), text
+    listed = json.loads(subprocess.run([heapgauge, "list", "--format", "json"], env=clean_env, capture_output=True, check=True).stdout)
+    (row,) = [row for row in listed["processes"] if row["pid"] == run.pid]
+    assert 0 < row["rss_bytes"] < 100 << 20
+    run.end()
+
+
+# When it sees the copy, it makes itself unfit to collect it: a thread that waits for the child of a vfork cannot be stopped.
+UNFIT = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static void **last;
+static volatile bool ended;
+static bool has_child(pid_t tid)
+{
+	char path[64], byte;
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", tid);
+	FILE *children = fopen(path, "r");
+	bool found = children && fread(&byte, 1, 1, children) == 1;
+	if (children) fclose(children);
+	return found;
+}
+static void *make_unfit(void *)
+{
+	while (!has_child(getpid()) && !has_child(gettid())) usleep(1000);
+	if (vfork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (!ended) usleep(1000);
+		_exit(0);
+	}
+	puts("fit");
+	fflush(stdout);
+	return nullptr;
+}
+int main()
+{
+	pthread_t thread;
+	for (int i = 0; i < 1000000; i++) {
+		void **next = (void **)malloc(40);
+		*next = last;
+		last = next;
+	}
+	pthread_create(&thread, nullptr, make_unfit, nullptr);
+	puts("ready");
+	fflush(stdout);
+	for (int c; (c = getchar()) != '\n' && c != EOF;) {}
+	ended = true;
+	while (getchar() != EOF) {}
+	pthread_join(thread, nullptr);
+}
+"""
+
+
+@needs_copies
+def test_an_image_is_kept_if_its_copy_cannot_be_collected(paused, heapgauge, clean_env, scratch):
+    run = paused([compile_c(scratch, "unfit", UNFIT)])
+    path = scratch / "kept.hg"
+    with subprocess.Popen([heapgauge, "image", str(run.pid), "-o", path], env=clean_env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as image:
+        wait_for(lambda: len(children_of(run.pid)) == 2, "the copy, and the child of the vfork")
+        _, said = image.communicate(timeout=WAIT_SECONDS)
+    assert image.returncode == 0 and path.exists(), said
+    assert f"process {run.pid} keeps a zombie: thread " in said and "child of a vfork; the next image removes it" in said
+    subprocess.run([heapgauge, "check", path, "--max-unreachable", "0"], env=clean_env, check=True, capture_output=True)
+    run.collector.stdin.write("\n")
+    run.collector.stdin.flush()
+    assert run.collector.stdout.readline() == "fit\n"
+    done, _ = run.image()
+    assert done.returncode == 0 and "removed 1 zombie that" in done.stderr, done.stderr
     assert run.end() == 0
 
 
@@ -414,10 +549,6 @@ def test_memory_below_a_small_stack_stays_as_it_is(paused, scratch):
         done, _ = run.image()
         assert done.returncode == 0, done.stderr
     assert run.end() == 0, "another thread lost what it wrote"
-
-
-def state_of(pid):
-    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
 @needs_copies

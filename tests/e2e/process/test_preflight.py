@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -29,7 +30,8 @@ def refused(record, scratch):
         assert done.returncode == 125, done.stderr
         assert done.stdout == "" and not done.path.exists()
         assert not (scratch / "it-ran").exists(), "the program was started"
-        assert done.stderr.startswith("heapgauge: ") and len(done.stderr.splitlines()) <= 2
+        reason, *hints = done.stderr.splitlines()
+        assert reason.startswith("heapgauge: ") and len(hints) <= 1 and all(re.fullmatch(r"  [A-Z][^?]*\.", hint) for hint in hints)
         return done.stderr
 
     return run
@@ -59,6 +61,11 @@ def test_static(scratch, refused):
     program = compile_c(scratch, "static", TELLTALE, "-static")
     said = refused([program])
     assert f"{program} is statically linked" in said and "dynamically linked build" in said
+
+
+def test_a_newline_in_a_name_starts_no_line(scratch, refused):
+    said = refused([compile_c(scratch, "static\nheapgauge: fine", TELLTALE, "-static")])
+    assert "static?heapgauge: fine is statically linked: the recorder cannot be loaded into it\n" in said
 
 
 def test_static_pie(scratch, refused):
