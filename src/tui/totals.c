@@ -19,7 +19,7 @@ void totals_add(struct totals *t, const struct profile_process *p)
 	const struct totals_point point = {
 		.at_ns = p->duration_ns,
 		.live_bytes = p->live_bytes,
-		.rss_bytes = p->peak_rss_bytes, /* of a running process: the current RSS */
+		.rss_bytes = p->rss_bytes,
 		.calls = p->calls,
 		.bytes = p->bytes,
 	};

@@ -239,6 +239,30 @@ static void the_last_breath_does_not_count(void **state)
 	profile_free(profile);
 }
 
+/* A recording that began long after the process did: the time before it has no snapshots. */
+static void only_the_recorded_time_is_judged(void **state)
+{
+	const uint64_t age_ns = 1000 * (uint64_t)MADE_SECOND;
+	struct recording r = made_course(1);
+	struct process_rows *rows = &r.processes[0];
+	struct arena arena = ARENA_INIT;
+	struct trends trends;
+
+	(void)state;
+	rows->process.duration_ns += age_ns;
+	for (size_t i = 0; i < rows->snapshot_count; i++)
+		rows->snapshots[i].at_ns += age_ns;
+	struct profile *profile = profile_new(&r, NULL);
+	const struct profile_process *p = &profile->processes[0];
+
+	assert_int_equal(trends_make(p, &arena, &trends), 0);
+	assert_true(trends.from_ns > age_ns);
+	assert_int_equal(trend_of_site(&trends, &p->sites[0]).verdict, TREND_GROWING);
+	assert_int_equal(trends_growth(&trends).per_second, 2048);
+	arena_release(&arena);
+	profile_free(profile);
+}
+
 static void no_snapshots_no_verdict(void **state)
 {
 	struct recording r = made_recording(1);
@@ -252,6 +276,7 @@ static void no_snapshots_no_verdict(void **state)
 		assert_int_equal(trend_of_site(&trends, &profile->processes[0].sites[i]).verdict,
 				 TREND_UNKNOWN);
 	assert_int_equal(trends.heap.verdict, TREND_UNKNOWN);
+	assert_int_equal(trends_growth(&trends).verdict, TREND_UNKNOWN);
 	arena_release(&arena);
 	profile_free(profile);
 }
@@ -302,6 +327,7 @@ int main(void)
 		cmocka_unit_test(sites_are_judged_from_their_snapshots),
 		cmocka_unit_test(a_few_blocks_are_no_trend),
 		cmocka_unit_test(the_last_breath_does_not_count),
+		cmocka_unit_test(only_the_recorded_time_is_judged),
 		cmocka_unit_test(no_snapshots_no_verdict),
 		cmocka_unit_test(a_name_means_its_snapshot_and_not_its_time),
 	};

@@ -113,9 +113,16 @@ static int growth_of(const struct profile_process *p, struct measured *ret, cons
 	if (trends_make(p, &scratch, &trends) < 0)
 		return error_set(error, "out of memory");
 	/* A verdict of growth has a 1 in 20 chance of error, whatever made the numbers vary. */
-	ret->value = trends_growth(&trends).per_second;
-	if (trends.heap.moments < TREND_MOMENTS)
-		*ret_why = "the run is too short to tell growth";
+	const struct growth growth = trends_growth(&trends);
+
+	ret->value = growth.per_second;
+	ret->is_unknown = growth.verdict == TREND_UNKNOWN;
+	if (ret->is_unknown)
+		*ret_why =
+			trends.heap.moments < TREND_MOMENTS
+				? "the run was too short to detect growth"
+				: "no trend is certain: heapgauge report --view growth lists what "
+				  "was judged";
 	return 0;
 }
 

@@ -5,10 +5,9 @@
  */
 #include "analysis/advice/coverage.h"
 
-#include <string.h>
-
 #include "base/checked.h"
 #include "model/history.h"
+#include "model/image/reach.h"
 #include "model/missed.h"
 #include "model/unrecorded.h"
 
@@ -30,7 +29,7 @@ bool coverage_is_low(const struct coverage *c)
 	       c->explained_bytes < c->anonymous_bytes / 100 * ENOUGH_PERCENT;
 }
 
-struct coverage coverage_of(const struct profile_process *p, const struct profile_memory *m)
+static struct coverage coverage_of(const struct profile_process *p, const struct profile_memory *m)
 {
 	uint64_t anonymous = saturating_sub(m->private_bytes, m->static_bytes);
 	struct coverage c = {
@@ -42,34 +41,47 @@ struct coverage coverage_of(const struct profile_process *p, const struct profil
 
 	if (linked_in_is_malloc(p) && !coverage_is_low(&c))
 		c.known = false;
+	/* All that is missing may have been allocated or released while the sheet was read. */
+	if (coverage_is_low(&c)) {
+		c.explained_bytes =
+			MIN(anonymous, saturating_add(c.explained_bytes, m->changed_bytes));
+		c.known = coverage_is_low(&c);
+		c.is_unsteady = !c.known;
+	}
 	return c;
 }
 
-/* Whether a note reports memory that was not recorded. */
-static bool is_gap_reported(const struct profile *profile)
+/* A smaller process does not explain the memory that came later. */
+static bool is_as_large(const struct coverage *c, const struct coverage *than)
 {
-	for (size_t i = 0; i < profile->warnings.count; i++)
-		if (strcmp(profile->warnings.at[i].name, UNRECORDED_NOTE) == 0)
-			return true;
-	return false;
+	return c->anonymous_bytes + FEW_BYTES >= than->anonymous_bytes ||
+	       c->anonymous_bytes >= than->anonymous_bytes / 100 * ENOUGH_PERCENT;
+}
+
+/* Returns true if the last sheet shows missing memory, or cannot show that there is none. */
+static bool is_doubtful(const struct coverage *last)
+{
+	return last->is_unsteady || coverage_is_low(last);
 }
 
 struct coverage coverage_of_process(const struct profile *profile, const struct profile_process *p)
 {
 	struct coverage last = coverage_of(p, &p->memory);
-	struct unrecorded_gap gap = unrecorded_gap_of(profile, p);
+	struct unrecorded_gap gap;
 
-	if (last.known && is_gap_reported(profile) && unrecorded_gap_is_large(gap))
+	if (p->memory.has_parts && unrecorded_is_reported(profile, p, &gap))
 		return (struct coverage){ .known = true,
 					  .at_ns = gap.at_ns,
 					  .anonymous_bytes = gap.whole_bytes,
 					  .explained_bytes = gap.whole_bytes - gap.missing_bytes };
 	/* A single sheet may be wrong, because blocks and pages are not read at the same moment. */
-	for (size_t i = profile_memory_count(p); i > 0 && coverage_is_low(&last); i--) {
+	for (size_t i = profile_memory_count(p); i > 0; i--) {
 		struct profile_memory memory = profile_memory_at(p, i - 1);
 		struct coverage c = coverage_of(p, &memory);
 
-		if (c.known && !coverage_is_low(&c))
+		if (!is_doubtful(&last))
+			break;
+		if (c.known && !coverage_is_low(&c) && is_as_large(&c, &last))
 			last = c;
 	}
 	return last;
@@ -93,8 +105,11 @@ void coverage_describe(struct sentences *s, const struct profile_process *p,
 		words_text(&w, p->memory.has_parts && linked_in_is_malloc(p)
 				       ? "unknown: the blocks of the program's own allocator were "
 					 "not recorded"
+			       : c->is_unsteady ? "unknown: the memory changed while it was read"
 			       : p->memory.known
 				       ? "unknown: the recording does not say whose its memory was"
+			       : profile_has_reach(p)
+				       ? "unknown: images have no breakdown of the resident memory"
 			       : p->end == PROFILE_RUNNING
 				       ? "unknown: the memory of the process was not read"
 				       : "unknown: the process ended before its memory was read");

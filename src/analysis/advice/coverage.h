@@ -10,16 +10,14 @@
 
 struct coverage {
 	bool known;		  /* else its memory was not read, or by an older version */
+	bool is_unsteady;	  /* unknown because it changed while it was read */
 	uint64_t at_ns;		  /* time of the memory sheet, since the start of the process */
 	uint64_t anonymous_bytes; /* resident, without static data */
 	uint64_t explained_bytes; /* part of anonymous_bytes */
 };
 
-/* The coverage of one memory sheet. If the blocks of the program's own allocator were not recorded, it is known only if it is low: else they
- * are in static data, or in mappings that were recorded. */
-struct coverage coverage_of(const struct profile_process *process,
-			    const struct profile_memory *memory);
-/* From the sheets that leave most unexplained if that is much, else from the last one. Mappings by an allocator or a runtime inside some
+/* From the sheets that leave most unexplained if a note reports that, else from the last one that shows anything. If the blocks of the program's
+ * own allocator were not recorded, it is known only if it is low: else they are in static data, or in mappings that were recorded. Mappings by an allocator or a runtime inside some
  * file are recorded but count as unexplained: their blocks were not recorded. */
 struct coverage coverage_of_process(const struct profile *profile,
 				    const struct profile_process *process);

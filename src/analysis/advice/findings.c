@@ -319,7 +319,7 @@ static bool is_touched_no_more(const struct profile_process *p, const struct pro
 	return false;
 }
 
-/* Large blocks are anonymous mappings; the others are in glibc's main heap, or in mappings too. */
+/* Large blocks usually are anonymous mappings; the others are in glibc's main heap, or in mappings as well. */
 static bool read_memory_sheets(struct advised *of, struct arena *arena)
 {
 	const struct profile_process *p = of->process;
@@ -334,9 +334,13 @@ static bool read_memory_sheets(struct advised *of, struct arena *arena)
 	for (size_t i = 0; i < p->site_count; i++)
 		if (p->sites[i].kind == PROFILE_HEAP && site_blocks_are_large(&p->sites[i].numbers))
 			add(&of->large_bytes, (uint64_t)advised_held(of, &p->sites[i]).bytes);
-	if (is_touched_no_more(p, m))
-		of->untouched_bytes = saturating_sub(
-			of->large_bytes, saturating_add(m->anonymous_bytes, m->swap_bytes));
+	/* glibc places large blocks in its heap as well once it has raised its threshold. The page map knows how much is resident, but the live
+	 * bytes of a sampled process are an estimate. */
+	if (!p->interval && is_touched_no_more(p, m))
+		of->untouched_bytes =
+			MIN(m->untouched_bytes,
+			    saturating_sub(of->large_bytes,
+					   saturating_add(m->anonymous_bytes, m->swap_bytes)));
 	if (is_settled(p, m))
 		of->unused_bytes =
 			MAX(m->beyond_bytes,

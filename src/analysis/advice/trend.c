@@ -27,7 +27,7 @@ enum { PAIRS = TREND_PARTS * (TREND_PARTS - 1) / 2, BAND = 1 << 18 };
 const char *trend_name(enum trend_verdict verdict)
 {
 	static const char *const names[] = {
-		[TREND_UNKNOWN] = "not enough data",
+		[TREND_UNKNOWN] = "unknown",
 		[TREND_BOUNDED] = "bounded",
 		[TREND_GROWING] = "growing",
 	};
@@ -333,8 +333,13 @@ static void choose_time(struct trends *t)
 		       profile_snapshot(p, count - 2).live_bytes)
 		count--;
 	t->snapshots = count;
-	t->to_ns = count ? profile_snapshot(p, count - 1).at_ns : 0;
-	t->from_ns = t->to_ns / 3;
+	if (!count)
+		return;
+	/* The recording may begin long after the process did. */
+	uint64_t first_ns = profile_snapshot(p, 0).at_ns;
+
+	t->to_ns = profile_snapshot(p, count - 1).at_ns;
+	t->from_ns = first_ns + (t->to_ns - first_ns) / 3;
 }
 
 /* Computes the trends of one band of sites and of the heap, which is the same for each band. */
@@ -379,6 +384,9 @@ int trends_make(const struct profile_process *process, struct arena *arena, stru
 
 void growth_add(struct growth *growth, const struct profile_site *site, const struct trend *trend)
 {
+	if (trend->verdict == TREND_UNKNOWN)
+		growth->unjudged_bytes =
+			saturating_add_signed(growth->unjudged_bytes, MAX(trend->last, INT64_C(0)));
 	if (trend->verdict != TREND_GROWING)
 		return;
 	growth->sites++;
@@ -389,10 +397,38 @@ void growth_add(struct growth *growth, const struct profile_site *site, const st
 	}
 }
 
+/* Returns true if the standard error of a sampled process' live bytes could hide growth. */
+static bool is_too_uncertain(const struct trends *trends)
+{
+	enum { LIMIT_OF = 10, ERRORS = 3 };
+	double error = sqrt(fmax(trends->process->sums.live_bytes_variance, 0));
+
+	return ERRORS * M_SQRT2 * error * LIMIT_OF > (double)trends->heap.last;
+}
+
+static enum trend_verdict growth_judge(const struct growth *growth, const struct trends *trends)
+{
+	enum { UNJUDGED_OF = 20, UNJUDGED_MIN = 32 << 10 };
+	int64_t unjudged_max = MAX(trends->heap.last / UNJUDGED_OF, (int64_t)UNJUDGED_MIN);
+
+	if (growth->per_second > 0)
+		return TREND_GROWING;
+	if (trends->heap.verdict != TREND_BOUNDED || growth->unjudged_bytes > unjudged_max ||
+	    (trends->process->interval && is_too_uncertain(trends)))
+		return TREND_UNKNOWN;
+	return TREND_BOUNDED;
+}
+
 void growth_end(struct growth *growth, const struct trends *trends)
 {
 	if (growth->sites == 0 && trends->heap.verdict == TREND_GROWING)
 		growth->per_second = trends->heap.per_second;
+	growth->verdict = growth_judge(growth, trends);
+	growth->risen_bytes =
+		saturating_i64((double)trends->heap.last - (double)trends->heap.first);
+	growth->moments = trends->heap.moments;
+	growth->from_ns = trends->heap.from_ns;
+	growth->to_ns = trends->heap.to_ns;
 }
 
 struct growth trends_growth(const struct trends *trends)

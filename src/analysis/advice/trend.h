@@ -2,7 +2,7 @@
 /*
  * Whether memory grows without bound, judged by the live bytes at the snapshots.
  *
- * The last two thirds of its life are split into equal parts, of which only the minimum (the floor)
+ * The last two thirds of the recorded time are split into equal parts, of which only the minimum (the floor)
  * counts: memory that rises and falls back does not grow. Kendall's test for a trend and the Theil-Sen
  * slope (the median of the slopes between all pairs) are applied to these floors. Growing memory must
  * still rise at the end, and by enough blocks to rule out chance.
@@ -22,7 +22,7 @@
 #include "util/arena.h"
 
 enum trend_verdict { TREND_UNKNOWN, TREND_BOUNDED, TREND_GROWING };
-const char *trend_name(enum trend_verdict verdict); /* "not enough data", "bounded", "growing" */
+const char *trend_name(enum trend_verdict verdict); /* "unknown", "bounded", "growing" */
 
 enum {
 	TREND_PARTS = 8,
@@ -64,10 +64,16 @@ int trends_make(const struct profile_process *process, struct arena *arena, stru
 struct trend trend_of_site(const struct trends *trends, const struct profile_site *site);
 
 struct growth {
+	enum trend_verdict
+		verdict;    /* bounded: no site grows, and too little is unjudged to matter */
 	size_t sites;	    /* number that grow */
-	int64_t per_second; /* bytes; 0: it does not grow */
+	int64_t per_second; /* bytes; 0 unless it grows */
 	int64_t most_per_second;
 	const struct profile_site *most; /* the fastest-growing site; NULL: the whole heap */
+	int64_t unjudged_bytes;		 /* live in sites whose trend is unknown */
+	int64_t risen_bytes;		 /* by the heap's floor */
+	size_t moments;			 /* number of snapshots judged */
+	uint64_t from_ns, to_ns;	 /* since the process' start: first and last of these */
 };
 void growth_add(struct growth *growth, const struct profile_site *site, const struct trend *trend);
 /* Call after all heap sites are added. */

@@ -229,25 +229,42 @@ static void describe_owners(struct sentences *s, const char *label,
 /* The largest resident sets of each third of a run. */
 struct rss_course {
 	uint64_t most[3];
+	bool is_known;
 };
 
-/* Whether the resident set rose in every third of the run, by a tenth and more. A proof of growth it is not. */
-static bool rss_grows(const struct profile_process *p, struct rss_course *ret)
+static struct rss_course rss_course_of(const struct profile_process *p)
 {
 	size_t count = profile_sample_count(p), known = 0;
+	struct rss_course course = { 0 };
 
-	*ret = (struct rss_course){ 0 };
 	for (size_t i = 0; i < count; i++) {
 		struct profile_sample sample = profile_sample(p, i);
 		size_t third = MIN((size_t)(sample.at_ns * 3 / MAX(p->duration_ns, UINT64_C(1))),
 				   (size_t)2);
 
-		known += sample.rss_bytes > 0;
-		ret->most[third] = MAX(ret->most[third], sample.rss_bytes);
+		if (sample.rss_bytes == 0)
+			continue;
+		known++;
+		course.most[third] = MAX(course.most[third], sample.rss_bytes);
 	}
-	return known >= RSS_SAMPLES && p->duration_ns >= RSS_LEAST_NS &&
-	       ret->most[2] >= MUCH_LEFT && ret->most[1] > ret->most[0] + ret->most[0] / 10 &&
-	       ret->most[2] > ret->most[1] + ret->most[1] / 10;
+	course.is_known = known >= RSS_SAMPLES && p->duration_ns >= RSS_LEAST_NS;
+	return course;
+}
+
+/* Returns true if the resident set rose by a tenth or more in each third of the run. This does not prove growth: it may have fallen
+ * since. */
+static bool rss_rose(const struct rss_course *rss)
+{
+	return rss->is_known && rss->most[2] >= MUCH_LEFT &&
+	       rss->most[1] > rss->most[0] + rss->most[0] / 10 &&
+	       rss->most[2] > rss->most[1] + rss->most[1] / 10;
+}
+
+/* Returns true if the resident set did not rise in the last third of the run. It includes unrecorded memory. */
+static bool rss_is_stable(const struct rss_course *rss)
+{
+	return rss->is_known &&
+	       rss->most[2] <= rss->most[1] + MAX(rss->most[1] / 20, UINT64_C(1) << 20);
 }
 
 /* The pool with the most bytes when the heap was largest, if that is more than the heap; NULL: none. */
@@ -283,7 +300,6 @@ struct verdict {
 	const char *pool_name; /* of a pool that was larger than the heap at the peak; NULL: none */
 	uint64_t pool_bytes;
 	struct owner_shares pool;
-	bool rss_grew;
 	struct rss_course rss;
 	uint64_t arenas;  /* Python's, if what is in them was not recorded */
 	const char *kind; /* see verdict.h */
@@ -301,10 +317,22 @@ static bool grows(const struct verdict *v)
 	return v->growth.per_second > 0;
 }
 
-/* Whether it can be said that nothing grows: the resident set may grow by what was not recorded. */
-static bool nothing_grows(const struct verdict *v)
+/* True if the heap ended the window about where it began: a trend is also bounded if memory rose and then stopped. */
+static bool heap_is_stable(const struct verdict *v)
 {
-	return !grows(v) && !v->rss_grew && v->arenas <= v->process->peak_bytes;
+	enum { RISE_OF = 20, RISE_MIN = 64 << 10 };
+
+	return v->growth.verdict == TREND_BOUNDED &&
+	       v->growth.risen_bytes <=
+		       (int64_t)MAX(v->process->live_bytes / RISE_OF, (uint64_t)RISE_MIN);
+}
+
+/* Heap and resident set: the latter may grow by memory that was not recorded. */
+static enum trend_verdict growth_verdict(const struct verdict *v)
+{
+	if (grows(v))
+		return TREND_GROWING;
+	return heap_is_stable(v) && rss_is_stable(&v->rss) ? TREND_BOUNDED : TREND_UNKNOWN;
 }
 
 /* Whether the sentence about what is left ends with the owner of most of it. */
@@ -314,10 +342,16 @@ static bool ends_with_owner(const struct verdict *v)
 	       (!grows(v) || !v->growing[0] || strcmp(v->left.at[0].label, v->growing) == 0);
 }
 
+/* " from 1.2 s to 9.8 s" */
+static void words_window(struct words *w, const struct verdict *v)
+{
+	text_format(w, " from {} to {}", value_ns(v->growth.from_ns), value_ns(v->growth.to_ns));
+}
+
 static void words_growing(struct words *w, const struct verdict *v)
 {
-	text_format(w, "; it grew by {}/s until the end",
-		    value_bytes((uint64_t)v->growth.per_second));
+	text_format(w, "; it grew by {}/s", value_bytes((uint64_t)v->growth.per_second));
+	words_window(w, v);
 	if (v->growing[0] && (!v->left.count || strcmp(v->left.at[0].label, v->growing) != 0))
 		text_format(w, ", most in {}", value_text(v->growing));
 	words_text(w, ".");
@@ -358,25 +392,32 @@ static const char *kind_of(const struct verdict *v)
 	return is_much_left(v) ? "kept" : "freed";
 }
 
-/* What follows from the kind. */
+static void words_growth_unknown(struct words *w, const struct verdict *v)
+{
+	words_text(w, "; growth is unknown");
+	if (v->growth.moments == 0)
+		words_text(w, ": there are no snapshots.");
+	else if (v->growth.moments < TREND_MOMENTS)
+		words_text(w, ": the run was too short.");
+	else
+		words_text(w, ".");
+}
+
 static void words_outlook(struct words *w, const struct verdict *v)
 {
-	static const char *const outlooks[][2] = {
-		{ "live", "; nothing grows." },
-		{ "unclear", "; the run was too short to tell whether it grows." },
-		{ "kept", "; nothing suggests that it grows." },
-		{ "freed", "." },
-	};
+	enum trend_verdict verdict = growth_verdict(v);
 
-	if (grows(v))
+	if (verdict == TREND_GROWING) {
 		words_growing(w, v);
-	if (!grows(v) && !nothing_grows(v) && strcmp(v->kind, "unclear") != 0) {
+	} else if (strcmp(v->kind, "freed") == 0) {
 		words_text(w, ".");
-		return;
+	} else if (verdict == TREND_BOUNDED) {
+		words_text(w, "; no growth");
+		words_window(w, v);
+		words_text(w, ".");
+	} else {
+		words_growth_unknown(w, v);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(outlooks); i++)
-		if (strcmp(v->kind, outlooks[i][0]) == 0)
-			words_text(w, outlooks[i][1]);
 }
 
 /* Only an image tells; without one nothing is said. */
@@ -469,9 +510,6 @@ static void words_rest(struct words *w, struct result *result, struct locations 
 	const struct profile_process *p = v->process;
 	struct coverage c = coverage_of_process(profile, p);
 
-	if (p->memory.has_parts && p->memory.untouched_bytes > p->memory.live_bytes / 2)
-		text_format(w, " {} of the live heap was never written to.",
-			    value_bytes(p->memory.untouched_bytes));
 	if (v->pool_name) {
 		text_format(w, " Then {} held {}", value_text(v->pool_name),
 			    value_bytes(v->pool_bytes));
@@ -486,9 +524,9 @@ static void words_rest(struct words *w, struct result *result, struct locations 
 		text_format(w, " It also mapped up to {} itself, more than its heap.",
 			    value_bytes(p->mmap_peak_bytes));
 	}
-	if (v->rss_grew && !grows(v))
+	if (rss_rose(&v->rss) && !grows(v))
 		text_format(w,
-			    " RSS grew until the end: {} in the first third of the run, {} in the "
+			    " RSS rose: at most {} in the first third of the run, {} in the "
 			    "second, {} in the last.",
 			    value_bytes(v->rss.most[0]), value_bytes(v->rss.most[1]),
 			    value_bytes(v->rss.most[2]));
@@ -521,7 +559,10 @@ static bool add_fields(struct result *result, const struct verdict *v)
 	const struct result_field fields[] = {
 		{ "kind", value_text(v->kind) },
 		{ "pid", value_id(v->process->pid) },
-		{ "nothing_grows", value_flag(nothing_grows(v)) },
+		{ "growth", value_text(trend_name(growth_verdict(v))) },
+		{ "growth_from_ns", value_ns(v->growth.from_ns) },
+		{ "growth_to_ns", value_ns(v->growth.to_ns) },
+		{ "growth_snapshots", value_count(v->growth.moments) },
 		{ "not_freed_owner", owner_value(&v->left) },
 		{ "not_freed_owner_bytes", owner_bytes(&v->left) },
 		{ "peak_owner", owner_value(&v->peak) },
@@ -566,7 +607,9 @@ bool verdict_describe(struct sentences *s, struct locations *locations,
 	if (has_interpreter(p))
 		v.interpreters = put_interpreter_last(locations, p, &v.left, s->result);
 	v.pool_name = in_pool.pool;
-	v.rss_grew = rss_grows(p, &v.rss);
+	v.rss = rss_course_of(p);
+	if (profile_end_leaks(p->end) && !is_much_left(&v))
+		v.growth = (struct growth){ 0 }; /* it was freed again */
 	v.arenas = unrecorded_python_arenas(p);
 	v.growing = v.growth.most ? stack_label(s->result, locations, p, v.growth.most->node) : "";
 	if (!v.growing)

@@ -11,8 +11,8 @@
 #include "analysis/advice/findings.h"
 
 /* Adds the sentence "verdict", those of the largest owners, and the result's member `verdict`, for which it must have space. Its kind is
- * "growing", "unclear" (not freed, and it piled up in a short run), "kept" (not freed, but bounded), "freed" or "live" (it
- * still runs, and nothing grows). False if out of memory. */
+ * "growing", "unclear" (not freed, and it piled up in a short run), "kept" (not freed), "freed" or "live" (it still runs).
+ * False if out of memory. */
 bool verdict_describe(struct sentences *sentences, struct locations *locations,
 		      const struct profile *profile, const struct profile_process *process,
 		      const struct findings *findings);

@@ -52,6 +52,7 @@ struct maker {
 	VECTOR(struct site_trend) list;
 	size_t verdicts[TREND_GROWING + 1];
 	struct growth growth; /* over all processes */
+	size_t unjudged;      /* processes without a verdict */
 	struct trend time;    /* of the process with the most snapshots */
 };
 
@@ -76,8 +77,11 @@ static void close_process(struct maker *m, const struct trends *trends, struct g
 {
 	if (!filters_are_finer_than_processes(&m->query->filters))
 		growth_end(growth, trends);
+	else if (growth->unjudged_bytes == 0)
+		growth->verdict = TREND_BOUNDED;
 	m->growth.sites += growth->sites;
 	m->growth.per_second = saturating_add_signed(m->growth.per_second, growth->per_second);
+	m->unjudged += growth->verdict == TREND_UNKNOWN;
 	if (trends->heap.moments > m->time.moments)
 		m->time = trends->heap;
 	*growth = (struct growth){ 0 };
@@ -183,15 +187,15 @@ static enum trend_verdict verdict(const struct maker *m)
 {
 	if (m->growth.per_second > 0)
 		return TREND_GROWING;
-	return m->verdicts[TREND_BOUNDED] ? TREND_BOUNDED : TREND_UNKNOWN;
+	return m->verdicts[TREND_BOUNDED] && m->unjudged == 0 ? TREND_BOUNDED : TREND_UNKNOWN;
 }
 
-/* "not enough data: 3 snapshots in the last two thirds, and a verdict needs 8; record for longer ..." */
 static void words_unknown(struct words *w, const struct maker *m)
 {
-	words_text(w, "not enough data to tell what grows: ");
+	words_text(w, "growth is unknown: ");
 	if (m->time.moments >= TREND_MOMENTS) {
-		words_text(w, "every site changed by a few blocks, or in a few steps");
+		words_text(w, "no site grows for certain, and too much memory is in sites that "
+			      "changed by few blocks, in few steps, or too late");
 		return;
 	}
 	words_count(w, m->time.moments, " snapshot", " snapshots");
@@ -238,7 +242,7 @@ static bool describe_all(struct maker *m)
 		words_growth(&w, &m->growth);
 		break;
 	case TREND_BOUNDED:
-		words_text(&w, "no site grows");
+		words_text(&w, "no heap site grows");
 		break;
 	case TREND_UNKNOWN:
 		words_unknown(&w, m);

@@ -82,7 +82,7 @@ static int fill_numbers(struct listing *listing, const struct listed *one, struc
 	row[BLOCKS] = value_part(UNIT_COUNT, process->live_blocks, VARIANCE_LIVE_BLOCKS, n);
 	row[PEAK] = value_part(UNIT_BYTES, process->peak_bytes, VARIANCE_PEAK_BYTES, n);
 	row[CALLS] = value_all_calls(process);
-	row[RSS] = value_bytes(process->peak_rss_bytes);
+	row[RSS] = value_bytes(process->rss_bytes);
 	row[RECORDER] = value_bytes(process->own_bytes);
 	return top_live(&listing->result, one->profile, one->locations, &row[TOP], &row[TOP_BYTES],
 			error);

@@ -172,6 +172,14 @@ static const char *mapped_meaning(struct sentences *s, const struct sheet *t)
 			    units_bytes(t->m.mapped_untouched_bytes).text);
 }
 
+static const char *unrecorded_meaning(struct sentences *s, const struct profile_memory *m)
+{
+	const char *text = "not in any recorded allocation or mapping";
+	if (m->changed_bytes < m->unrecorded_bytes / 2 || m->unrecorded_bytes < LEAST_HELD)
+		return text;
+	return arena_printf(&s->result->arena, "%s, or it changed while this was read", text);
+}
+
 static const char *stacks_meaning(struct sentences *s, const struct profile_memory *m)
 {
 	if (!m->stack_reserved_bytes)
@@ -211,8 +219,7 @@ static void describe_sheet(struct sentences *s, const struct sheet *t)
 		  "by fork: present before its first allocation", 0 },
 		{ "+ static data", m->static_bytes, false, parts,
 		  ".bss (zero-initialized variables)", 0 },
-		{ "+ not recorded", m->unrecorded_bytes, true, parts,
-		  "not in any recorded allocation or mapping", 0 },
+		{ "+ not recorded", m->unrecorded_bytes, true, parts, unrecorded_meaning(s, m), 0 },
 		{ "= private", m->private_bytes, true, true, "heap and other anonymous memory", 0 },
 		{ "+ stacks", m->stack_bytes, true, true, stacks_meaning(s, m), 0 },
 		{ "+ files", m->file_bytes, true, true, "programs, libraries, mapped files", 0 },
@@ -347,7 +354,8 @@ static bool describe_all(struct result *result, const struct profile *profile,
 	describe_sheet(&s, &sheet);
 	describe_group(&s, &sheet.m);
 	describe_system(&s, &sheet.m);
-	struct coverage coverage = coverage_of(p, &sheet.m);
+	struct coverage coverage =
+		sheet.m.has_parts ? coverage_of_process(profile, p) : (struct coverage){ 0 };
 
 	coverage_describe(&s, p, &coverage);
 	describe_way_to_pages(&s, profile, p, &sheet.m);

@@ -254,10 +254,9 @@ static void words_sheet(struct words *w, const struct profile_process *p)
 		text_format(w, ", {} before the end", value_ns(p->duration_ns - m->at_ns));
 	text_format(w, ": live heap {}",
 		    value_part(UNIT_BYTES, m->live_bytes, VARIANCE_BYTES, &p->sums));
-	/* Otherwise a part would exceed the whole: memory that is reserved but never touched. */
-	if (m->has_parts && m->untouched_bytes > m->live_bytes / 10)
-		text_format(w, ", of which {} was never written to",
-			    value_bytes(m->untouched_bytes));
+	/* Otherwise a part would exceed the whole. In a sampled process it may be an error of the estimate. */
+	if (m->has_parts && !p->interval && m->untouched_bytes > m->live_bytes / 10)
+		text_format(w, ", of which {} is not resident", value_bytes(m->untouched_bytes));
 	text_format(w, ", held by the allocator {}, recorder {}",
 		    m->has_parts ? value_part(UNIT_BYTES, m->beyond_bytes, VARIANCE_BYTES, &p->sums)
 				 : value_text("unknown"),
@@ -275,10 +274,14 @@ static void describe_rss(struct writer_state *s)
 	if (!p->peak_rss_bytes && !p->memory.known)
 		return;
 	if (p->peak_rss_bytes)
-		text_format(&w, p->memory.known ? "{} at most; " : "{} at most",
+		text_format(&w, p->memory.known || p->rss_bytes ? "{} at most; " : "{} at most",
 			    value_bytes(p->peak_rss_bytes));
-	if (p->memory.known)
+	if (p->memory.known) {
 		words_sheet(&w, p);
+	} else if (p->rss_bytes) {
+		words_add(&w, value_bytes(p->rss_bytes));
+		words_time(&w, p, p->duration_ns);
+	}
 	sentences_add(&s->sentences, "RSS", &w, NULL);
 }
 

@@ -52,7 +52,7 @@ def test_a_short_run_gives_no_verdict(record, report_json, target):
     result = report_json(run.path, "growth")
     assert result["sites"] == [] and result["unknown_sites"] == 4
     assert result["growing_sites"] == 0
-    assert result["heap_verdict"] == "not enough data"
+    assert result["heap_verdict"] == "unknown"
 
 
 def test_n14_too_little_data_is_one_line(record, heapgauge, target):
@@ -61,7 +61,7 @@ def test_n14_too_little_data_is_one_line(record, heapgauge, target):
     ask = {"stdout": subprocess.PIPE, "text": True, "check": True}
     text = subprocess.run([heapgauge, "report", run.path, "--view", "growth"], **ask).stdout
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("  !")]
-    assert len(lines) == 1 and "not enough data" in lines[0]
+    assert len(lines) == 1 and "unknown" in lines[0]
     assert "\n  growth" not in subprocess.run([heapgauge, "report", run.path], **ask).stdout
 
 
@@ -83,7 +83,7 @@ def judged(record, report_json, target, end="keeps"):
     for milliseconds in (4000, 8000, 16000):
         run = undisturbed(record, report_json, [target("growth_courses"), str(milliseconds), end])
         rows = by_function(report_json(run.path, "growth"), "growth_courses")
-        if all(rows.get(name, {}).get("verdict", "not enough data") != "not enough data" for name in GROWING | BOUNDED):
+        if all(rows.get(name, {}).get("verdict", "unknown") != "unknown" for name in GROWING | BOUNDED):
             break
     return run
 

@@ -405,6 +405,47 @@ def test_an_ordinary_program_gets_no_word(take, note_of, scratch):
     assert note_of(build_main(scratch, take)) is None
 
 
+def test_memory_that_comes_and_goes_while_it_is_read_is_not_missing(record, report_json, heapgauge, scratch, clean_env):
+    """Pages are read before records, and munmap and free remove a record before the memory is gone."""
+    source = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+enum { BYTES = 16 << 20, ROUNDS = 60 };
+static void *work(void *maps)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		char *at = maps ? mmap(NULL, BYTES, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : malloc(BYTES);
+		memset(at, 1, BYTES);
+		if (maps)
+			munmap(at, BYTES);
+		else
+			free(at);
+	}
+	return NULL;
+}
+int main(void)
+{
+	pthread_t all[4];
+	for (int i = 0; i < 4; i++)
+		pthread_create(&all[i], NULL, work, i % 2 ? all : NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(all[i], NULL);
+	return 0;
+}
+"""
+    program = compile_c(scratch, "comes", source, "-fno-builtin", "-lpthread")
+    env = clean_env | {"MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
+    for _ in range(10):
+        run = record([program], env={"MALLOC_MMAP_THRESHOLD_": str(1 << 20)})
+        assert run.returncode == 0 and "unexplained_memory" not in report_json(run.path)["warnings"]
+        for view in ("summary", "memory"):
+            words = [heapgauge, "report", run.path, "--view", view]
+            text = subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout
+            assert "coverage   only" not in text and "coverage only" not in text, text
+
+
 def test_a_recording_that_began_late_says_so(note_of, scratch, build):
     """What the program had before is not recorded; no library is blamed for it."""
     include = pathlib.Path(__file__).resolve().parents[3] / "include"

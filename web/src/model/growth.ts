@@ -12,5 +12,5 @@ export function growthWords(growth: GrowthResult): string {
 	if (growth.growing_sites)
 		return `in ${plural(growth.growing_sites, 'site')} that ${growth.growing_sites === 1 ? 'keeps' : 'keep'} growing`;
 	if (growth.heap_verdict === 'growing') return 'in very many sites, none of which grows for certain';
-	return growth.heap_verdict === 'bounded' ? 'no site keeps growing' : 'not enough data to tell: record for longer';
+	return growth.heap_verdict === 'bounded' ? 'no heap site grows' : 'growth is unknown: record for longer';
 }

@@ -280,8 +280,11 @@ export interface Process {
 export interface Verdict {
 	kind: 'growing' | 'unclear' | 'kept' | 'freed' | 'live';
 	pid: number;
-	/** False: something does, or it is not known. */
-	nothing_grows: boolean;
+	growth: 'growing' | 'bounded' | 'unknown';
+	/** The window in which growth was judged. */
+	growth_from_ns: number;
+	growth_to_ns: number;
+	growth_snapshots: number;
 	not_freed_owner: string | null;
 	not_freed_owner_bytes: number | null;
 	peak_owner: string | null;

@@ -30,17 +30,22 @@ function left(verdict: Verdict, process: Process): string {
 	switch (verdict.kind) {
 		case 'growing': {
 			const other = verdict.growing_owner && verdict.growing_owner !== verdict.not_freed_owner ? `, most in ${verdict.growing_owner}` : '';
-			return `${what}; it grew by ${bytes(verdict.growing_bytes_per_second ?? 0)}/s until the end${other}.`;
+			return `${what}; it grew by ${bytes(verdict.growing_bytes_per_second ?? 0)}/s${window(verdict)}${other}.`;
 		}
-		case 'unclear':
-			return `${what}; the run was too short to tell whether it grows.`;
-		case 'kept':
-			return verdict.nothing_grows ? `${what}; nothing suggests that it grows.` : `${what}.`;
-		case 'live':
-			return verdict.nothing_grows ? `${what}; nothing grows.` : `${what}.`;
-		default:
+		case 'freed':
 			return `${what}.`;
+		default:
+			return `${what}; ${verdict.growth === 'bounded' ? `no growth${window(verdict)}` : unknownGrowth(verdict)}.`;
 	}
+}
+
+function window(verdict: Verdict): string {
+	return ` from ${duration(verdict.growth_from_ns)} to ${duration(verdict.growth_to_ns)}`;
+}
+
+function unknownGrowth(verdict: Verdict): string {
+	if (verdict.growth_snapshots === 0) return 'growth is unknown: there are no snapshots';
+	return verdict.growth_snapshots < 8 ? 'growth is unknown: the run was too short' : 'growth is unknown';
 }
 
 /** Only an image tells; without one nothing is said. */
