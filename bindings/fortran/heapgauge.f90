@@ -23,7 +23,7 @@ module heapgauge
    public :: hg_context_get, hg_context_set, hg_label, hg_mark, hg_snapshot, hg_stop, hg_start, hg_set_mode
    public :: hg_numbers, hg_stats, hg_tag_stats, hg_get_stats, hg_get_tag_stats
    integer(c_int), parameter, public :: hg_process = 0, hg_thread = 1
-   integer(c_int), parameter, public :: hg_dormant = 0, hg_tags = 1, hg_sample = 2, hg_exact = 3, hg_as_told = 255
+   integer(c_int), parameter, public :: hg_dormant = 0, hg_tags = 1, hg_sample = 2, hg_exact = 3, hg_default_mode = 255
 
    integer, parameter :: name_bytes_max = 255 ! the rest of a name is left out
 
@@ -261,7 +261,7 @@ contains
       call f(on, place)
    end subroutine
 
-   ! hg_exact, hg_tags, hg_sample, hg_dormant, or hg_as_told.
+   ! hg_exact, hg_tags, hg_sample, hg_dormant, or hg_default_mode.
    subroutine hg_set_mode(mode)
       integer(c_int), intent(in) :: mode
       procedure(turn_call), pointer :: f

@@ -150,9 +150,11 @@ int main(void) {
 """
 
 
-def test_a_program_that_begins_dormant_starts_recording_itself(scratch, record, report_json):
+@pytest.mark.parametrize("options, variables", [(["--start", "dormant"], {}), (["--mode", "dormant"], {}), ([], {"HEAPGAUGE_MODE": "dormant"})],
+                         ids=["start", "mode", "variable"])
+def test_a_program_that_begins_dormant_starts_recording_itself(scratch, record, report_json, options, variables):
     program = compile_c(scratch, "starts", STARTS, f"-I{INCLUDE}")
-    run = record([program], "--start", "dormant")
+    run = record([program], *options, env=variables)
     assert run.returncode == 0, run.stderr
     sites = report_json(run.path, "sites")["sites"]
     assert [(site["stack"][0]["function"], site["total_bytes"]) for site in sites] == [("take", 20)]

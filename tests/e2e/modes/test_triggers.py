@@ -226,7 +226,7 @@ def test_what_cannot_be_written_is_said_also_in_quiet(how, watch, scratch):
         run.collector.send_signal(signal.SIGUSR1)
         said = run.hears("no recording was written")
         (scratch / "away").rename(scratch / "out")
-        assert re.search(r"^heapgauge: signal=USR1: no recording was written: cannot write \S+run\.1\.hg: No such file", said)
+        assert re.search(r"^heapgauge: signal=USR1: no recording was written: cannot create \S+run\.1\.hg: there is no directory", said)
         run.collector.send_signal(signal.SIGUSR1)
         wait_for(lambda: (scratch / "out" / "run.1.hg").exists(), "the next one")
     assert run.files() == ["run.1.hg", "run.hg"] and len(run.said) == 1
