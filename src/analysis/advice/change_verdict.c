@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "util/cleanup.h"
+#include "util/text/units.h"
 
 enum { SITES_MAX = 256 }; /* stacks with the largest changes */
 
@@ -37,15 +38,15 @@ static int compare_pointers(const void *left, const void *right)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* The stacks that changed in the direction of the whole, largest first. Returns how many. */
-static size_t changed_sites(const struct selection *s, int64_t whole, struct changed_site *ret)
+/* The stacks that changed, largest first. Returns how many. */
+static size_t changed_sites(const struct selection *s, struct changed_site *ret)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < s->count; i++) {
 		int64_t change = selection_cost(s, &s->entries[i].m);
 
-		if (change != 0 && (change > 0) == (whole > 0))
+		if (change != 0)
 			ret[count++] =
 				(struct changed_site){ .entry = &s->entries[i], .change = change };
 	}
@@ -69,7 +70,7 @@ static void choose_owner(struct changed_owner *o, const struct changed_site *sit
 	for (size_t i = 0; i < count; i++) {
 		int64_t sum = sum_of_owner(sites, count, sites[i].label);
 
-		if (magnitude(sum) > magnitude(o->change)) {
+		if ((sum > 0) == (o->whole.change > 0) && magnitude(sum) > magnitude(o->change)) {
 			o->change = sum;
 			o->label = sites[i].label;
 		}
@@ -80,6 +81,29 @@ static void choose_owner(struct changed_owner *o, const struct changed_site *sit
 	if (o->site_count)
 		qsort(o->sites, o->site_count, sizeof(const struct profile_site *),
 		      compare_pointers);
+}
+
+static double mean_of(const int64_t *runs, size_t count)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += (double)runs[i];
+	return count ? sum / (double)count : 0;
+}
+
+static void add_runs(const struct changed_owner *o, const struct selection *s, double to[2])
+{
+	size_t before = s->against->before_count, after = s->against->after_count;
+
+	for (size_t i = 0; i < s->count && o->site_count; i++) {
+		const struct entry *e = &s->entries[i];
+
+		if (!bsearch(&e->site, o->sites, o->site_count, sizeof *o->sites, compare_pointers))
+			continue;
+		to[BEFORE_RUNS] += mean_of(e->runs, before);
+		to[AFTER_RUNS] += mean_of(e->runs + before, after);
+	}
 }
 
 int changed_owner_find(struct changed_owner *o, struct result *result, struct locations *locations,
@@ -93,7 +117,7 @@ int changed_owner_find(struct changed_owner *o, struct result *result, struct lo
 		return -1;
 	if (o->whole.change == 0 || o->whole.within_spread || o->whole.within_noise)
 		return 0;
-	size_t count = changed_sites(s, o->whole.change, sites);
+	size_t count = changed_sites(s, sites);
 
 	for (size_t i = 0; i < count; i++) {
 		const struct entry *e = sites[i].entry;
@@ -104,74 +128,45 @@ int changed_owner_find(struct changed_owner *o, struct result *result, struct lo
 			return -1;
 	}
 	choose_owner(o, sites, count);
+	add_runs(o, s, o->bytes);
 	return 0;
 }
 
-static double mean_of(const int64_t *runs, size_t count)
+void changed_owner_add_blocks(struct changed_owner *o, const struct selection *s)
 {
-	double sum = 0;
-
-	for (size_t i = 0; i < count; i++)
-		sum += (double)runs[i];
-	return count ? sum / (double)count : 0;
+	add_runs(o, s, o->blocks);
 }
 
-void changed_owner_add(struct changed_owner *o, const struct selection *s)
-{
-	double *to = s->cost == COST_CALLS ? o->calls : o->bytes;
-	size_t before = s->against->before_count, after = s->against->after_count;
-
-	for (size_t i = 0; i < s->count && o->site_count; i++) {
-		const struct entry *e = &s->entries[i];
-
-		if (!bsearch(&e->site, o->sites, o->site_count, sizeof *o->sites, compare_pointers))
-			continue;
-		to[BEFORE_RUNS] += mean_of(e->runs, before);
-		to[AFTER_RUNS] += mean_of(e->runs + before, after);
-	}
-}
-
-/* "2.0 times as often", "12 % less", "as much". NULL: out of memory. */
-static const char *ratio_text(struct arena *arena, double before, double after, const char *as_much,
-			      const char *more, const char *less)
+static const char *size_text(struct arena *arena, double before, double after)
 {
 	double ratio = after / before;
 
-	if (fabs(ratio - 1) < SAME)
-		return arena_printf(arena, "as %s", as_much);
-	if (ratio >= 1.5)
-		return arena_printf(arena, "%.1f times as %s", ratio, as_much);
-	return arena_printf(arena, "%.0f %% %s", fabs(ratio - 1) * 100, ratio > 1 ? more : less);
+	return fabs(ratio - 1) < SAME
+		       ? "of the same size"
+		       : arena_printf(arena, "%.*f times their size", ratio < 0.1 ? 3 : 1, ratio);
 }
 
 const char *changed_owner_how(const struct changed_owner *o, struct arena *arena)
 {
-	if (o->calls[BEFORE_RUNS] <= 0 && o->calls[AFTER_RUNS] <= 0)
+	uint64_t before = saturating_u64(round(o->blocks[BEFORE_RUNS]));
+	uint64_t after = saturating_u64(round(o->blocks[AFTER_RUNS]));
+
+	if (o->whole.change_error > 0)
 		return "";
-	if (o->calls[BEFORE_RUNS] <= 0)
-		return "which is new";
-	if (o->calls[AFTER_RUNS] <= 0)
-		return "which no longer allocates";
-	const char *often = ratio_text(arena, o->calls[BEFORE_RUNS], o->calls[AFTER_RUNS], "often",
-				       "more often", "less often");
-	const char *much =
-		ratio_text(arena, o->bytes[BEFORE_RUNS] / o->calls[BEFORE_RUNS],
-			   o->bytes[AFTER_RUNS] / o->calls[AFTER_RUNS], "much", "more", "less");
+	if (before == 0 || after == 0)
+		return before == after
+			       ? ""
+			       : arena_printf(arena, "%s blocks instead of %s",
+					      units_count(after).text, units_count(before).text);
+	const char *size = size_text(arena, o->bytes[BEFORE_RUNS] / o->blocks[BEFORE_RUNS],
+				     o->bytes[AFTER_RUNS] / o->blocks[AFTER_RUNS]);
 
-	if (!often || !much)
+	if (!size)
 		return NULL;
-	return arena_printf(arena, "called %s, asks for %s each time", often, much);
-}
-
-static void words_how(struct words *w, struct arena *arena, const struct changed_owner *o)
-{
-	const char *how = changed_owner_how(o, arena);
-
-	w->failed |= !how;
-	if (how && how[0]) {
-		words_text(w, strncmp(how, "which", strlen("which")) == 0 ? ", " : ": ");
-		words_text(w, how);
-	}
+	return before == after
+		       ? arena_printf(arena, "the same number of blocks, %s", size)
+		       : arena_printf(arena, "%s blocks instead of %s, %s", units_count(after).text,
+				      units_count(before).text, size);
 }
 
 void words_changed(struct words *w, struct arena *arena, const char *what,
@@ -197,7 +192,11 @@ void words_changed(struct words *w, struct arena *arena, const char *what,
 
 		text_format(w, ", {} of it in {}", value_percent(part, magnitude(c->change)),
 			    value_text(o->label));
-		words_how(w, arena, o);
+		const char *how = changed_owner_how(o, arena);
+
+		w->failed |= !how;
+		if (how && how[0])
+			words_text(w, arena_printf(arena, ": %s", how));
 	}
 	words_text(w, ".");
 }

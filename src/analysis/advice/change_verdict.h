@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verdict of a comparison: who made a number change, and how. "Peak +2.7 MiB, 98 % of it in T::grow (t.cc:9): called as
- * often, asks for 2.0 times as much each time."
+ * The verdict of a comparison: the owner of a change, and how its blocks changed. "Peak +2.7 MiB, 98 % of it in T::grow (t.cc:9):
+ * the same number of blocks, 2.0 times their size."
  */
 #ifndef ANALYSIS_ADVICE_CHANGE_VERDICT_H
 #define ANALYSIS_ADVICE_CHANGE_VERDICT_H
@@ -19,18 +19,17 @@ struct changed_owner {
 	int64_t change;
 	const struct profile_site **sites; /* its heaviest sites, in ascending order */
 	size_t site_count;
-	/* What these sites did over the runs: means of allocations and bytes requested. */
-	double calls[2], bytes[2];
+	double bytes[2], blocks[2]; /* of these sites: means over the runs, of the number that changed */
 };
 
 /* Finds it in a selection that compares; symbolizes the stacks with the largest changes. -1 if out of memory. */
 int changed_owner_find(struct changed_owner *ret, struct result *result,
 		       struct locations *locations, const struct selection *selection);
-/* Adds what its sites did, from a selection of the same query by calls or by total bytes. */
-void changed_owner_add(struct changed_owner *owner, const struct selection *selection);
+/* Adds the blocks of its sites, from a selection of the same query by blocks. */
+void changed_owner_add_blocks(struct changed_owner *owner, const struct selection *selection);
 
-/* What it does differently: "called as often, asks for 2.0 times as much each time", or "which is new"; "" if the calls are not known. The
- * text is constant or in the arena; NULL: out of memory. */
+/* How the blocks changed: "8 blocks instead of 2, 2.0 times their size"; "" if they were sampled. The text is constant or in the arena;
+ * NULL: out of memory. */
 const char *changed_owner_how(const struct changed_owner *owner, struct arena *arena);
 
 /* "Peak +2.7 MiB, 98 % of it in ...". Texts are in the arena. */

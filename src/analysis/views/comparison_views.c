@@ -82,7 +82,23 @@ static bool is_known(const struct comparison *c, size_t i)
 	return true;
 }
 
-/* The owners of the first two questions are looked up in the selections of the later ones. */
+/* Counts the blocks of an owner at the moment of its question. */
+static bool add_blocks(struct changed_owner *owner, struct locations *locations,
+		       const struct query *query, struct error *error)
+{
+	AUTO(selection_release) struct selection s = { 0 };
+	struct query q = *query;
+
+	q.cost = COST_BLOCKS;
+	if (owner->site_count == 0)
+		return true;
+	if (selection_make(&s, q.against->after[0], locations, &q, (struct view_defaults){ 0 },
+			   error) < 0)
+		return false;
+	changed_owner_add_blocks(owner, &s);
+	return true;
+}
+
 static bool compare_question(struct summary *summary, size_t i, const struct query *query,
 			     struct error *error)
 {
@@ -97,13 +113,10 @@ static bool compare_question(struct summary *summary, size_t i, const struct que
 	if (selection_make(&s, query->against->after[0], summary->locations, &q,
 			   (struct view_defaults){ 0 }, error) < 0)
 		return false;
-	if (owner && changed_owner_find(owner, summary->result, summary->locations, &s) < 0)
+	if (owner && (changed_owner_find(owner, summary->result, summary->locations, &s) < 0 ||
+		      !add_blocks(owner, summary->locations, &q, error)))
 		return false;
 	summary->compared[i] = owner ? owner->whole : comparison_whole(&s);
-	if (q.cost == COST_CALLS || q.cost == COST_TOTAL) {
-		changed_owner_add(&summary->peak, &s);
-		changed_owner_add(&summary->left, &s);
-	}
 	return true;
 }
 

@@ -117,10 +117,10 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 	);
 }
 
-/** "Peak +2.7 MiB, 98.0 % of it in T::grow (t.cc:9): called as often, asks for 2.0 times as much each time." */
+/** "Peak +2.7 MiB, 98.0 % of it in T::grow (t.cc:9): the same number of blocks, 2.0 times their size." */
 function changeWords(what: string, measure: Measure | undefined, owner: string | null, part: number, how: string | null): string {
 	if (!measure || measure.change === 0) return `${what} unchanged. `;
-	const does = how ? `${how.startsWith('which') ? ',' : ':'} ${how}` : '';
+	const does = how ? `: ${how}` : '';
 	const of = owner ? `, ${percent(Math.min(Math.abs(part), Math.abs(measure.change)), Math.abs(measure.change))} of it in ${owner}${does}` : '';
 	const chance = measure.within_spread ? ', within the spread of the runs' : measure.within_noise ? ', within the noise of sampling' : '';
 	return `${what} ${measure.change > 0 ? '+' : '−'}${bytes(Math.abs(measure.change))}${chance || of}. `;
