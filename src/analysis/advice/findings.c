@@ -183,33 +183,34 @@ static bool take_site(struct maker *m, const struct advised *of, const struct ru
 	return true;
 }
 
-/* Computes the maximum over the snapshots of what was live besides the tally's sites. */
+/* Computes the maximum over the snapshots of what was live besides the tally's sites. A snapshot's total is not from the same moment as
+ * its sites, so that subtracting these would be wrong. */
 static bool check_history(struct maker *m, struct finding *f)
 {
 	const struct profile_process *p = f->process;
 	size_t sites = profile_site_ids(p);
-	bool *members = ARENA_ARRAY(&m->scratch, bool, sites);
+	bool *others = ARENA_ARRAY(&m->scratch, bool, sites);
 	int64_t *values = ARENA_ARRAY(&m->scratch, int64_t, sites);
-	double sum = 0;
+	double rest = 0;
 
-	if (!members || !values)
+	if (!others || !values)
 		return false;
+	for (size_t i = 0; i < p->site_count; i++)
+		others[p->sites[i].id.v] = p->sites[i].kind == PROFILE_HEAP;
 	for (const struct tally_site *s = f->tally.members; s; s = s->next)
-		members[s->id.v] = true;
+		others[s->id.v] = false;
 	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
 		struct profile_snapshot snapshot = profile_snapshot(p, i);
 
 		for (size_t j = 0; j < snapshot.change_count; j++) {
 			struct profile_change change = profile_change(p, i, j);
 
-			if (!members[change.site.v])
+			if (!others[change.site.v])
 				continue;
-			sum += (double)change.live.bytes - (double)values[change.site.v];
+			rest += (double)change.live.bytes - (double)values[change.site.v];
 			values[change.site.v] = change.live.bytes;
 		}
-		uint64_t rest = saturating_sub(snapshot.live_bytes, saturating_u64(sum));
-
-		f->tally.most_without = MAX(f->tally.most_without, rest);
+		f->tally.most_without = MAX(f->tally.most_without, saturating_u64(rest));
 	}
 	return true;
 }
@@ -459,7 +460,7 @@ static void merge(finding_vector *v)
 		if (leak && f->rule->is_of_storage && leak->owner->function == f->owner->function)
 			continue;
 		v->at[kept] = *f;
-		if (f->rule == &rule_rows[RULE_LEAK])
+		if (f->rule == &rule_rows[RULE_NOT_FREED])
 			leak = &v->at[kept];
 		kept++;
 	}

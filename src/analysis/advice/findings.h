@@ -78,7 +78,7 @@ struct rule_row {
 	/* The evidence, as a sentence. */
 	void (*say)(struct words *words, const struct advised *of, const struct tally *tally);
 };
-enum { RULE_LEAK }; /* index of the first row */
+enum { RULE_NOT_FREED }; /* index of the first row */
 extern const struct rule_row rule_rows[];
 extern const size_t rule_count;
 

@@ -249,14 +249,16 @@ static uint64_t left_bytes(const struct advised *of, site_id site, uint64_t ms, 
 	return bytes;
 }
 
-/* For runs too short for a trend, but not for the clock, which may tick only every 10 ms: memory allocated at the start and kept does not
- * accumulate, and if some blocks are freed, the remaining ones must have outlived them by far. */
+/* For runs too short for a trend: memory allocated at the start and kept does not accumulate, and if some blocks are freed, the remaining
+ * ones must have outlived them by far. A busy machine may stop the clock of a run this short, so that ages are unknown. */
 static bool piles_up(const struct advised *of, const struct profile_site *site)
 {
-	static const uint64_t shortest_ms = 64, lifetimes = 8;
+	static const uint64_t shortest_ms = 64, reliable_ms = 1000, lifetimes = 8;
 	const struct site_numbers *n = &site->numbers;
 	uint64_t run_ms = of->process->duration_ns / 1000000;
 
+	if (n->frees > 0 && run_ms < reliable_ms)
+		return true;
 	if (run_ms >= shortest_ms && left_bytes(of, site->id, run_ms / 2, true) < n->live_bytes / 8)
 		return false;
 	return n->frees == 0 ||
@@ -264,7 +266,7 @@ static bool piles_up(const struct advised *of, const struct profile_site *site)
 			  false) >= n->live_bytes / 2;
 }
 
-static bool leak_may(const struct advised *of, const struct profile_site *site)
+static bool not_freed_may(const struct advised *of, const struct profile_site *site)
 {
 	const struct site_numbers *n = &site->numbers;
 
@@ -281,7 +283,7 @@ static bool leak_may(const struct advised *of, const struct profile_site *site)
 	return false;
 }
 
-static bool leak_applies(const struct advised *of, const struct tally *t, struct saving *ret)
+static bool not_freed_applies(const struct advised *of, const struct tally *t, struct saving *ret)
 {
 	uint64_t peak = of->process->peak_bytes;
 	bool many = t->sums.live_blocks >= 256 && counts(t->sums.live_bytes, peak, 8, LEAST_LEFT);
@@ -296,13 +298,13 @@ static bool leak_applies(const struct advised *of, const struct tally *t, struct
 	return true;
 }
 
-static void leak_describe(struct words *w, const struct advised *of, const struct tally *t)
+static void not_freed_describe(struct words *w, const struct advised *of, const struct tally *t)
 {
 	(void)of;
 	if (t->sums.frees == 0)
 		text_format(w, "none of {} blocks was freed", some_blocks(t, t->sums.calls));
 	else
-		text_format(w, "{} of {} blocks were not freed, long after the others were",
+		text_format(w, "{} of {} blocks were never freed, the others were",
 			    some_blocks(t, t->sums.live_blocks), some_blocks(t, t->sums.calls));
 	if (t->growing_per_second > 0)
 		text_format(w, ", and they grew by {}/s, {} sure",
@@ -478,12 +480,12 @@ static void elsewhere_describe(struct words *w, const struct advised *of, const 
 }
 
 const struct rule_row rule_rows[] = {
-	[RULE_LEAK] = { .name = "leak",
-			.title = "not freed",
-			.todo = "find who should free it",
-			.may = leak_may,
-			.holds = leak_applies,
-			.say = leak_describe },
+	[RULE_NOT_FREED] = { .name = "kept",
+			     .title = "not freed",
+			     .todo = "find the code that should free these blocks",
+			     .may = not_freed_may,
+			     .holds = not_freed_applies,
+			     .say = not_freed_describe },
 	{ .name = "untouched",
 	  .title = "memory requested and never used",
 	  .todo = "request less, or only when it is needed",

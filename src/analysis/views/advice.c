@@ -96,7 +96,7 @@ static bool fill_row(void *context, size_t index, struct result_value *row)
 	       stack_value(m->result, m->locations, f->process, f->site->node, &row[ADVICE_STACK]);
 }
 
-/* "saves 2.1 GiB of copying, 45,120 calls" */
+/* "saves 2.1 GiB of copying, 45,120 calls", or "2.1 GiB not freed", which may be intended */
 static void describe_saving(struct words *w, const struct result_value *row)
 {
 	static const struct {
@@ -105,13 +105,13 @@ static void describe_saving(struct words *w, const struct result_value *row)
 	} parts[] = {
 		{ ADVICE_SAVING_PEAK, "{} at the peak" },
 		{ ADVICE_SAVING_COPIED, "{} of copying" },
-		{ ADVICE_SAVING_LEAKED, "{} that was not freed" },
+		{ ADVICE_SAVING_LEAKED, "{} not freed" },
 		{ ADVICE_SAVING_RESERVED, "{} of address space" },
 		{ ADVICE_SAVING_RESIDENT, "{} of RSS" },
 		{ ADVICE_SAVING_CALLS, "{} calls" },
 		{ ADVICE_SAVING_REMOTE, "{} frees in another thread" },
 	};
-	const char *before = "saves ";
+	const char *before = row[ADVICE_SAVING_LEAKED].number ? "" : "saves ";
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		if (!row[parts[i].column].number)

@@ -189,6 +189,16 @@ static const char *stacks_meaning(struct sentences *s, const struct profile_memo
 			    units_bytes(m->stack_largest_bytes).text);
 }
 
+static const char *untouched_meaning(const struct sheet *t)
+{
+	const float errors = 3; /* of a claim */
+
+	if ((float)t->m.untouched_bytes < errors * t->rest_error)
+		return "more than is resident; may be sampling error";
+	return t->m.swap_bytes ? "of these: never written, or swapped out"
+			       : "of these: in pages that were never written";
+}
+
 static void describe_sheet(struct sentences *s, const struct sheet *t)
 {
 	const struct profile_memory *m = &t->m;
@@ -205,9 +215,7 @@ static void describe_sheet(struct sentences *s, const struct sheet *t)
 		  t->live_error },
 		{ "+ rounding", m->fragmentation_bytes, true, true,
 		  "usable beyond the requested size", t->fragmentation_error },
-		{ "- untouched", m->untouched_bytes, false, parts,
-		  m->swap_bytes ? "of these: never written, or swapped out"
-				: "of these: in pages that were never written",
+		{ "- untouched", m->untouched_bytes, false, parts, untouched_meaning(t),
 		  t->rest_error },
 		{ "+ mapped", m->mapped_bytes,
 		  m->mapped_untouched_bytes || (!parts && m->map_live_bytes), parts,

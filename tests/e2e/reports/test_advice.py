@@ -121,7 +121,7 @@ def evenly(record, report_json, lists):
 def test_n15_what_is_not_freed_is_not_told_to_use_a_pool(evenly, report_json):
     """N15: two lines of one function, and blocks so small that a pool would help, if they should be there at all."""
     found = report_json(evenly().path, "advice")["findings"]
-    assert [(row["rule"], row["sites"], row["processes"]) for row in found] == [("leak", 2, 1)]
+    assert [(row["rule"], row["sites"], row["processes"]) for row in found] == [("kept", 2, 1)]
     assert found[0]["saving_not_freed_bytes"] == 100 * 1000 * (16 + 23)
 
 
@@ -129,12 +129,12 @@ def test_c13_one_finding_for_all_processes(evenly, report_json, heapgauge):
     """C13: advice repeats per process."""
     run = evenly(words=["4"])
     found = report_json(run.path, "advice")["findings"]
-    assert [(row["rule"], row["processes"]) for row in found] == [("leak", 4)]
+    assert [(row["rule"], row["processes"]) for row in found] == [("kept", 4)]
     assert found[0]["saving_not_freed_bytes"] == 4 * 100 * 1000 * (16 + 23)
     text = subprocess.run(
         [heapgauge, "report", run.path, "--view", "advice"], stdout=subprocess.PIPE, text=True, check=True
     ).stdout
-    assert text.count("leak  saves") == 1 and "in 4 processes" in text
+    assert text.count("\n  kept  ") == 1 and "in 4 processes" in text
 
 
 def test_n15_no_advice_from_a_few_samples(evenly, report_json):
@@ -142,7 +142,7 @@ def test_n15_no_advice_from_a_few_samples(evenly, report_json):
     few = evenly("--mode", "sample", "--interval", "1MiB")
     assert report_json(few.path, "advice")["findings"] == []
     many = evenly("--mode", "sample", "--interval", "16KiB")
-    assert [row["rule"] for row in report_json(many.path, "advice")["findings"]] == ["leak"]
+    assert [row["rule"] for row in report_json(many.path, "advice")["findings"]] == ["kept"]
 
 
 def test_n15_findings_are_ranked_by_bytes(record, report_json, scratch):
@@ -172,8 +172,8 @@ def test_n15_findings_are_ranked_by_bytes(record, report_json, scratch):
     )
     found = report_json(record([program]).path, "advice")["findings"]
     assert [(row["rule"], owner(row, program)) for row in found] == [
-        ("leak", "more"),
-        ("leak", "less"),
+        ("kept", "more"),
+        ("kept", "less"),
         ("reserve", "grows"),
     ]
 

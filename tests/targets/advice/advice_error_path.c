@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the rule "leak". bad: one in ten requests fails, and its block is not freed. good: that waits for the end of the round. */
+/* For the rule "kept". bad: one in ten requests fails, and its block is not freed. good: that waits for the end of the round. */
 #include <time.h>
 
 #include "target.h"
@@ -35,6 +35,6 @@ int main(int argc, char **argv)
 			free(failed[--left]);
 	}
 	if (bad)
-		say("ADVICE rule=leak site=take saving_not_freed_bytes=%d\n", left * BLOCK_BYTES);
+		say("ADVICE rule=kept site=take saving_not_freed_bytes=%d\n", left * BLOCK_BYTES);
 	return 0;
 }

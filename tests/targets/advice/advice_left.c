@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the rule "leak", in a run too short for a trend. bad: four fifths of the peak are lists that nobody frees. good: they
+/* For the rule "kept", in a run too short for a trend. bad: four fifths of the peak are lists that nobody frees. good: they
  * are freed, each before the next. */
 #include "target.h"
 
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 	}
 	free(take_other(OTHER_BYTES));
 	if (bad)
-		say("ADVICE rule=leak site=take saving_not_freed_bytes=%d\n",
+		say("ADVICE rule=kept site=take saving_not_freed_bytes=%d\n",
 		    LISTS * BLOCKS * BLOCK_BYTES);
 	return 0;
 }

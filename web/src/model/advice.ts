@@ -12,10 +12,12 @@ export function savingsOf(finding: Finding): string {
 	};
 	add('saving_peak_bytes', 'bytes', 'at the peak');
 	add('saving_copied_bytes', 'bytes', 'of copying');
-	add('saving_not_freed_bytes', 'bytes', 'that was not freed');
+	add('saving_not_freed_bytes', 'bytes', 'not freed');
 	add('saving_reserved_bytes', 'bytes', 'of address space');
 	add('saving_resident_bytes', 'bytes', 'of RSS');
 	add('saving_calls', 'count', 'calls');
 	add('saving_cross_thread_frees', 'count', 'frees in another thread');
-	return parts.length ? `saves ${parts.join(', ')}` : '';
+	if (!parts.length) return '';
+	// Memory that was not freed may be intended.
+	return finding.saving_not_freed_bytes ? parts.join(', ') : `saves ${parts.join(', ')}`;
 }

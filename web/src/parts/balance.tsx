@@ -29,7 +29,7 @@ const LINES: readonly Line[] = [
 	{
 		sign: '−',
 		label: 'untouched',
-		meaning: 'of these: in pages that were never written, or swapped out',
+		meaning: 'of these: not resident (never written, swapped out, or sampling error)',
 		value: (m) => m.untouched_bytes,
 		key: 'untouched_bytes',
 		always: false,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the rule "leak". bad: a little of it is never freed, all the time. good: as much, but the oldest goes first. */
+/* For the rule "kept". bad: a little of it is never freed, all the time. good: as much, but the oldest goes first. */
 #include <time.h>
 
 #include "target.h"
@@ -31,6 +31,6 @@ int main(int argc, char **argv)
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
 	}
 	if (bad)
-		say("ADVICE rule=leak site=take saving_not_freed_bytes=%d\n", STEPS * BLOCK_BYTES);
+		say("ADVICE rule=kept site=take saving_not_freed_bytes=%d\n", STEPS * BLOCK_BYTES);
 	return 0;
 }
