@@ -113,7 +113,21 @@ uint64_t unrecorded_python_arenas(const struct profile_process *p)
 		if (p->sites[i].kind == PROFILE_MMAP &&
 		    is_python_interpreter(mapper_of(p, &p->sites[i])))
 			sum = saturating_add(sum, p->sites[i].numbers.max_bytes);
+	sum = MIN(sum, p->mmap_peak_bytes);
 	return sum >= LARGE_BYTES ? sum : 0;
+}
+
+uint64_t unrecorded_program_maps_peak(const struct profile_process *p)
+{
+	bool is_libc = strcmp(p->allocator, "glibc") == 0 || strcmp(p->allocator, "musl") == 0;
+
+	if (!is_libc || p->linked_in[0] || mapped_by(p, true) > 0)
+		return 0;
+	for (size_t i = 0; i < p->site_count; i++)
+		if (p->sites[i].kind == PROFILE_MMAP &&
+		    is_python_interpreter(mapper_of(p, &p->sites[i])))
+			return 0;
+	return p->mmap_peak_bytes;
 }
 
 /* ---- how much ---- */

@@ -24,7 +24,10 @@ bool unrecorded_gap_is_large(struct unrecorded_gap gap);
 bool unrecorded_is_reported(const struct profile *profile, const struct profile_process *process,
 			    struct unrecorded_gap *ret);
 
-/* An upper bound (a sum of the maxima of sites) for the memory that Python mapped for its objects, none of which was recorded. 0: little,
+/* The peak of what the program mapped itself. 0: unknown, because an allocator or a runtime made some of the mappings for its blocks. */
+uint64_t unrecorded_program_maps_peak(const struct profile_process *process);
+
+/* An upper bound (the maxima of sites, at most the peak of all mappings) for the memory that Python mapped for its objects, none of which was recorded. 0: little,
  * or they were recorded. */
 uint64_t unrecorded_python_arenas(const struct profile_process *process);
 

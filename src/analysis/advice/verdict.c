@@ -179,7 +179,7 @@ static const struct finding *find_finding(const struct findings *findings,
 {
 	for (size_t i = 0; i < findings->count; i++)
 		if (findings->at[i].process == p &&
-		    (findings->at[i].rule == &rule_rows[RULE_LEAK]) == is_leak)
+		    (findings->at[i].rule == &rule_rows[RULE_NOT_FREED]) == is_leak)
 			return &findings->at[i];
 	return NULL;
 }
@@ -520,9 +520,9 @@ static void words_rest(struct words *w, struct result *result, struct locations 
 			    " Python's objects took up to {} more: record --python domains shows "
 			    "their lines.",
 			    value_bytes(v->arenas));
-	} else if (p->mmap_peak_bytes > p->peak_bytes) {
+	} else if (unrecorded_program_maps_peak(p) > p->peak_bytes) {
 		text_format(w, " It also mapped up to {} itself, more than its heap.",
-			    value_bytes(p->mmap_peak_bytes));
+			    value_bytes(unrecorded_program_maps_peak(p)));
 	}
 	if (rss_rose(&v->rss) && !grows(v))
 		text_format(w,
