@@ -22,6 +22,7 @@
 #include "util/clock.h"
 #include "util/files.h"
 #include "util/output_file.h"
+#include "util/text/units.h"
 
 #define SAMPLED_TICK_NS (10 * NS_PER_MS)
 /* Most descendants that outlive the program are about to exit. */
@@ -219,6 +220,23 @@ static void lift_limits(void)
 	}
 }
 
+/* Near its limit, a control group may have room for the program, but not for the recorder as well. */
+static void announce_budget(const struct collector *c, const struct cgroup_memory *cgroup,
+			    const struct live_budget *budget)
+{
+	const struct collect_options *options = c->options;
+	char sentence[256];
+
+	if (!cgroup->limit_bytes || options->budget_bytes || !options->say)
+		return;
+	snprintf(sentence, sizeof sentence,
+		 "the control group has %s of %s left; recording may use up to %s of it (--budget "
+		 "SIZE changes that)",
+		 units_bytes(saturating_sub(cgroup->limit_bytes, cgroup->usage_bytes)).text,
+		 units_bytes(cgroup->limit_bytes).text, units_bytes(budget->limit_bytes).text);
+	options->say(options->context, false, sentence);
+}
+
 /* Initial settings of every process of the recording. */
 static void fill_settings(struct collector *c)
 {
@@ -227,6 +245,7 @@ static void fill_settings(struct collector *c)
 	struct live_budget budget = target_budget(options->budget_bytes, &cgroup, 0);
 	struct live_settings *s = &c->settings;
 
+	announce_budget(c, &cgroup, &budget);
 	*s = (struct live_settings){
 		.secret = c->listener.secret,
 		.mode = options->begins_dormant ? LIVE_MODE_DORMANT : options->mode,

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -152,6 +153,15 @@ def test_the_oom_killer_leaves_everything_that_was_acknowledged(memory_cgroup, s
     assert process["not_freed_bytes"] < 48 << 20
     sites = report_json(run.path, "sites")["sites"]
     assert any(f["function"] == "main" for f in sites[0]["stack"]) and sites[0]["not_freed_bytes"] >= acknowledged
+
+
+@pytest.mark.parametrize("options, announced", [([], True), (["--budget", "2MiB"], False), (["-q"], False)])
+def test_record_reports_before_a_run_how_much_of_a_control_group_it_may_use(memory_cgroup, heapgauge, clean_env, scratch, options, announced):
+    words = ["sh", "-c", f'echo $$ > {memory_cgroup}/tasks; exec "$@"', "sh", heapgauge, "record", *options, "-o", scratch / "run.hg", "true"]
+    done = subprocess.run(words, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True)
+    found = re.search(r"control group has ([\d.]+) MiB of 48\.0 MiB left; recording may use up to ([\d.]+) MiB of it", done.stderr)
+    assert bool(found) == announced, done.stderr
+    assert not found or float(found[2]) <= float(found[1]) / 10 + 0.1
 
 
 # ---- exits while heapgauge takes an image ----
