@@ -57,6 +57,10 @@ class PyroscopeServer:
     def no_fault(self):
         self.fault(requests=0)
 
+    def faults_left(self):
+        """How many of the requests that should fail have not come yet."""
+        return self._faults()["left"]
+
     def received(self):
         """How many requests to push there were."""
         return self._faults()["received"]
