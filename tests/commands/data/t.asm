@@ -1,0 +1,4 @@
+global f
+f:
+ mov rax, 1
+ ret

@@ -1,0 +1,1 @@
+using System; using System.Collections.Generic; class T { static int Main() { var d = new Dictionary<string, int>(); for (int i = 0; i < 20000; i++) d["k" + i] = i; Console.WriteLine(d.Count); return 0; } }
