@@ -110,10 +110,14 @@ static void take_sizes(struct target *target, uint64_t at_ns)
 {
 	const struct live_profile *profile = &target->profile;
 	struct live_size_class classes[LIVE_PAIR_CLASSES];
+	size_t count = target->size_moments.count;
 
+	/* Several requests may be handled at one moment. */
+	if (count > 0 && target->size_moments.at[count - 1].at_ns == at_ns)
+		return;
 	if (live_read_size_classes(profile->memory, profile->bytes, classes) < 0)
 		return;
-	if (target->size_moments.count > SIZE_MOMENTS_MAX)
+	if (count > SIZE_MOMENTS_MAX)
 		thin_size_moments(target);
 	for (size_t i = 0; i < LIVE_PAIR_CLASSES; i++)
 		if (classes[i].blocks)

@@ -267,6 +267,17 @@ static ALWAYS_INLINE bool same_fp(struct walker *walker, int j, uint32_t c, uint
 	       (know_fp(walker, c, at) && walker->fp == info->fp);
 }
 
+/* True if `old` was stored for the frame at this address, and a walk from it on would read the same words. */
+static ALWAYS_INLINE bool is_stored(struct walker *walker, const struct walk_frame *old, uint32_t c,
+				    uintptr_t at, uintptr_t pc, uintptr_t sp)
+{
+	int j = (int)(old - walker->walk->frame);
+
+	return old->at == at && old->pc == pc &&
+	       (!ARCH_RETURN_VARIES || WALK_SP(&walker->walk->info[j], 0) == sp) &&
+	       same_fp(walker, j, c, at);
+}
+
 static ALWAYS_INLINE uint64_t walk_once(struct slot *slot, const uintptr_t *frame)
 {
 	struct walk *walk = slot->walk;
@@ -285,9 +296,7 @@ static ALWAYS_INLINE uint64_t walk_once(struct slot *slot, const uintptr_t *fram
 	for (;;) {
 		while (old->at < at)
 			old--;
-		if (old->at == at && old->pc == pc &&
-		    (!ARCH_RETURN_VARIES || WALK_SP(&walk->info[old - root], 0) == sp) &&
-		    same_fp(&walker, (int)(old - root), c, at)) {
+		if (is_stored(&walker, old, c, at, pc, sp)) {
 			int j = (int)(old - root), changed = newest_change(walk, j);
 
 			if (LIKELY(changed < 0 && (uint32_t)j + 1 + c <= walk->limit))

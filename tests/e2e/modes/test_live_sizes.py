@@ -134,6 +134,24 @@ def run_steps(heapgauge, env, program, path, seconds):
     return expected
 
 
+JUMP = """
+#include <stdlib.h>
+#include <unistd.h>
+static void *kept[1000];
+int main(void) { for (int i = 0; i < 1000; i++) kept[i] = malloc(100); usleep(500000); return kept[0] == NULL; }
+"""
+
+
+def test_two_snapshots_of_one_moment_have_the_sizes_once(record, scratch, report_json):
+    """Both conditions become true at the same look."""
+    run = record([compile_c(scratch, "jump", JUMP)], "--on", "live>90KiB", "--on", "live>91KiB")
+    moments = report_json(run.path, "snapshots")["snapshots"]
+    assert len(moments) == 2
+    for number in (1, 2):
+        sizes = report_json(run.path, "sizes", "--cost", "live", "--at", f"snap:{number}")["sizes"]
+        assert [row["live_blocks"] for row in sizes if row["low_bytes"] == 64] == [1000]
+
+
 def test_snapshots_have_the_sizes_of_then(heapgauge, scratch, clean_env, report_json):
     path, program = scratch / "steps.hg", compile_c(scratch, "steps", STEPS)
     for seconds in (0.5, 4, 20):  # a busy machine takes few

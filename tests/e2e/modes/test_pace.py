@@ -92,7 +92,8 @@ def test_samples_take_no_more_than_they_may(alone, busy, build, record, clean_en
 
 
 def test_a_budget_that_is_large_enough_changes_nothing(busy, record, report_json):
-    run = record([busy, "1"], "--mode", "sample", "--interval", "512KiB", "--budget", "50%")
+    """Half is not enough on a busy machine: a sample during which another program runs seems long."""
+    run = record([busy, "1"], "--mode", "sample", "--interval", "512KiB", "--budget", "100%")
     assert run.returncode == 0, run.stderr
     process, sites = looked_at(report_json, run.path)
     assert process["sampling_interval_bytes"] == 512 << 10 and len(sites) == 1
