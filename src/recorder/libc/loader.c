@@ -3,7 +3,7 @@
  * loader's list.
  *
  * The list may change while it is read, and its entries be freed: they are copied by the kernel, which does not fault, and what
- * was found counts only if the loader was in no call before and after. Objects that were found once are remembered, and checked
+ * was found counts only if the loader was not unloading before and after. Objects that were found once are remembered, and checked
  * against their entry before each use: one system call instead of three for each object before it. musl unloads an object only if it
  * fails to load it, before its code runs: there, what was loaded at start-up or has code on a stack is remembered for ever, and
  * nothing else. Namespaces of dlmopen are not in this list.
@@ -187,12 +187,12 @@ static bool recall(long pid, uintptr_t address, struct known *ret)
 	return false;
 }
 
-/* What musl is about to load does not matter: the code on a stack is of an object that stays. */
-static bool is_idle(void)
+/* What is about to be loaded does not matter: the code on a stack is of an object that stays. */
+static bool unloads_nothing(void)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* still, after what was read before */
-	return libc_is_musl() || __atomic_load_n((const int *)&libc_debug()->r_state,
-						 __ATOMIC_ACQUIRE) == RT_CONSISTENT;
+	return libc_is_musl() ||
+	       __atomic_load_n((const int *)&libc_debug()->r_state, __ATOMIC_ACQUIRE) != RT_DELETE;
 }
 
 static bool is_known(const struct link_map *map, const struct link_map *entry)
@@ -216,13 +216,13 @@ static bool search(long pid, uintptr_t address, struct known *ret)
 		loader != NULL ? __atomic_load_n(&loader->r_map, __ATOMIC_ACQUIRE) : NULL;
 	struct link_map entry = { 0 };
 
-	for (uint32_t i = 0; map != NULL && i < OBJECTS_MAX && is_idle(); i++) {
+	for (uint32_t i = 0; map != NULL && i < OBJECTS_MAX && unloads_nothing(); i++) {
 		if (!read_safely(pid, map, &entry, sizeof entry))
 			return false;
 		if (!is_known(map, &entry) && describe(pid, map, &entry, ret)) {
 			bool found = address >= ret->start && address < ret->end;
 
-			if (!is_idle())
+			if (!unloads_nothing())
 				return false;
 			if (found || pid == AT_START || !libc_is_musl())
 				remember(ret);
