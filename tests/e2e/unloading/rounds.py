@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads and unloads libraries hundreds of times in every mode and with every allocator, and compares each library's bytes with the truth.
 
-    tests/e2e/unloading/rounds.py [--rounds 200] [--root DIR] [--only WORD]
+    tests/e2e/unloading/rounds.py [--rounds 200] [--root DIR | --musl] [--only WORD]
 
 Tests the build in HEAPGAUGE_BUILD (default: build/release). --root runs the programs in another system (needs root, and gcc, python3,
-libpam-modules, libjemalloc-dev and libgoogle-perftools-dev there). --only selects programs whose name contains WORD.
+libpam-modules, libjemalloc-dev and libgoogle-perftools-dev there). --musl runs programs of musl, which unloads nothing: dl and dl2. --only selects programs whose name contains WORD.
 The truth is printed by the program, or else the exact recording of the same program. Exit status: 0 if no program crashed and every
 library's bytes are exact, or within three standard errors if sampled.
 """
@@ -219,8 +219,9 @@ INTERVALS = {"4KiB": 4 << 10, "64KiB": 64 << 10, "default": 512 << 10, "attached
 class System:
     """Where the programs are compiled and run."""
 
-    def __init__(self, root):
-        self.root = root
+    def __init__(self, root, musl):
+        self.root, self.musl = root, musl
+        self.compiler = ["musl-gcc", "-Wl,--eh-frame-hdr", "-w"] if musl else ["gcc", "-w"]
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="unloading-", dir=root / "tmp" if root else None))
         self.inside = pathlib.Path("/") / self.folder.relative_to(root) if root else self.folder
         self.profiles = self.folder / "profiles"
@@ -240,7 +241,7 @@ class System:
     def compile(self, name, source, *flags):
         path = self.folder / (name + ".c")
         path.write_text(source)
-        subprocess.run(self.argv(["gcc", "-g", "-O1", "-w", *flags, self.inside / path.name, "-o", name]), check=True)
+        subprocess.run(self.argv([*self.compiler, "-g", "-O1", *flags, self.inside / path.name, "-o", name]), check=True)
 
     def write(self, name, text):
         (self.folder / name).write_text(text)
@@ -251,10 +252,14 @@ def prepare(system):
     for name, flags in {"alpha": ["-DROOM=48"], "beta": ["-DROOM=112"], "gamma": ["-DROOM=80"], "big": ["-DROOM=64", "-DFILL"]}.items():
         system.compile(f"lib{name}.so", LIBRARY, "-shared", "-fPIC", *flags)
     for name, flags in ALLOCATORS.items():
+        if system.musl and name != "glibc":
+            continue
         path = system.folder / "host.c"
         path.write_text(HOST)
-        words = ["gcc", "-g", "-O1", "-w", *both, "host.c", "-o", "host-" + name.replace(" ", "-"), *flags, "-ldl"]
+        words = [*system.compiler, "-g", "-O1", *both, "host.c", "-o", "host-" + name.replace(" ", "-"), *flags, "-ldl"]
         subprocess.run(system.argv(words), check=True)
+    if system.musl:
+        return
     system.write("pam.py", PAM)
     system.write("python.py", PYTHON.replace("BLOCKS * BYTES", str(BLOCKS * BYTES)))
     include = subprocess.run(system.argv(["python3", "-c", "import sysconfig; print(sysconfig.get_paths()['include'])"]), capture_output=True, text=True, check=True).stdout.strip()
@@ -353,9 +358,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--root", type=pathlib.Path)
+    parser.add_argument("--musl", action="store_true")
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
-    system, failed = System(arguments.root and arguments.root.resolve()), 0
+    system, failed = System(arguments.root and arguments.root.resolve(), arguments.musl), 0
     try:
         prepare(system)
         for name, words in programs().items():
@@ -363,6 +369,8 @@ def main():
             for mode in MODES:
                 # An allocator inside the executable is recorded by hooks, which only a collector sets.
                 if arguments.only not in name or ("static" in name and (system.root or "attached" in mode)):
+                    continue
+                if system.musl and name not in ("dl, glibc", "dl2, glibc"):
                     continue
                 status, text, recording = run(system, words, arguments.rounds, mode)
                 problems = [f"exit status {status}"] if status or "done" not in text else []
