@@ -18,6 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/openat2.h"
 #include "collect/kernel/container.h"
 #include "collect/kernel/mapped_file.h"
@@ -191,6 +192,13 @@ static uint64_t read_id(const struct agent_process *process, int fd)
 	return got == sizeof id ? id : 0;
 }
 
+/* UINT64_MAX: unknown. */
+static uint64_t group_kills_now(const struct processes *processes,
+				const struct agent_process *process)
+{
+	return process->group ? cgroups_oom_kills(&processes->cgroups, process->group) : UINT64_MAX;
+}
+
 /* NULL if it has ended meanwhile, is refused, or out of memory. */
 static struct agent_process *process_new(struct processes *processes,
 					 const struct recorded *recorded, uint64_t now_ns)
@@ -220,9 +228,7 @@ static struct agent_process *process_new(struct processes *processes,
 	}
 	read_own(fd, &own);
 	hold(processes, process, TAKE_FD(fd));
-	process->group_kills = process->group
-				       ? cgroups_oom_kills(&processes->cgroups, process->group)
-				       : UINT64_MAX;
+	process->group_kills = group_kills_now(processes, process);
 	process->uid = process->reader_uid = owner.uid;
 	process->reader_gid = owner.gid;
 	process->is_local = container_is_ours(recorded->pid);
@@ -233,13 +239,17 @@ static struct agent_process *process_new(struct processes *processes,
 
 /* ---- the end ---- */
 
-/* Whether the file of its profile is still there: it was killed. */
-static bool process_left_file(const struct agent_process *process)
+/* A process that exits removes the file of its profile. */
+enum profile_file { PROFILE_FILE_UNKNOWN, PROFILE_FILE_REMOVED, PROFILE_FILE_LEFT };
+
+static enum profile_file profile_file_of(const struct agent_process *process)
 {
 	struct stat file;
 
-	return process->profile_fd >= 0 && (process->leftover || process->recorded.file[0]) &&
-	       fstat(process->profile_fd, &file) == 0 && file.st_nlink > 0;
+	if (process->profile_fd < 0 || !process->recorded.file[0] ||
+	    fstat(process->profile_fd, &file) < 0)
+		return PROFILE_FILE_UNKNOWN;
+	return file.st_nlink ? PROFILE_FILE_LEFT : PROFILE_FILE_REMOVED;
 }
 
 /* Its pid may be another's by now. */
@@ -262,30 +272,46 @@ static bool is_ending(const struct agent_process *process)
 	return procfs_rss(statm) == 0;
 }
 
-static bool was_oom_killed(const struct processes *processes, const struct agent_process *process)
+/* Returns true if the count of its group rose by a kill that explains no other end. Pre: the process was killed. */
+static bool take_group_kill(struct processes *processes, const struct agent_process *process)
+{
+	uint64_t kills = group_kills_now(processes, process);
+
+	if (kills == UINT64_MAX || process->group_kills == UINT64_MAX ||
+	    kills <= process->group_kills)
+		return false;
+	for (size_t i = 0; i < processes->at.count; i++) {
+		struct agent_process *other = processes->at.at[i];
+
+		if (other->group && strcmp(other->group, process->group) == 0 &&
+		    other->group_kills != UINT64_MAX)
+			other->group_kills++;
+	}
+	return true;
+}
+
+/* One in a collector's memory leaves no file: only the kernel's log tells how it ended. */
+static enum process_fate fate_of(struct processes *processes, const struct agent_process *process)
 {
 	AUTO(oom_log_release) struct oom_log log = { 0 };
 	const struct oom_victim victim = { .pid = process->recorded.pid,
+					   .pid_namespace = procfs_pid_namespace(getpid()),
 					   .name = process->reading ? process->reading->program
 								    : "",
 					   .started_ns = process->first_ns,
 					   .seen_ns = process->seen_ns };
-	uint64_t kills = process->group ? cgroups_oom_kills(&processes->cgroups, process->group)
-					: UINT64_MAX;
+	enum profile_file file = profile_file_of(process);
 
+	if (file == PROFILE_FILE_REMOVED)
+		return FATE_EXITED;
 	oom_log_read(&log);
-	return oom_log_find(&log, &victim) ||
-	       (kills != UINT64_MAX && process->group_kills != UINT64_MAX &&
-		kills > process->group_kills);
-}
-
-/* A process that exits removes the file of its profile. Of one in a collector's memory nothing is known. */
-static enum process_fate fate_of(const struct processes *processes,
-				 const struct agent_process *process)
-{
-	if (was_oom_killed(processes, process))
+	if (oom_log_find(&log, &victim))
 		return FATE_OOM;
-	return process_left_file(process) ? FATE_KILLED : FATE_EXITED;
+	if (file == PROFILE_FILE_UNKNOWN)
+		return FATE_EXITED;
+	return !oom_log_is_complete(&log, &victim) && take_group_kill(processes, process)
+		       ? FATE_OOM
+		       : FATE_KILLED;
 }
 
 bool process_is_empty(const struct agent_process *process)
@@ -371,6 +397,33 @@ static void label_leftover(struct processes *processes, struct agent_process *pr
 		labels_set(&process->labels, "pod_uid", uid);
 }
 
+/* Only the log tells: the count of its group since it began may be of siblings. */
+static bool is_in_oom_log(int fd, const struct live_own *own)
+{
+	AUTO(oom_log_release) struct oom_log log = { 0 };
+	struct live_control control;
+	uint64_t total, started_ns;
+	uint32_t pid;
+
+	if (pread(fd, &pid, sizeof pid, offsetof(struct live_header, pid)) != sizeof pid ||
+	    pread(fd, &started_ns, sizeof started_ns,
+		  offsetof(struct live_header, started_mono_ns)) != sizeof started_ns ||
+	    pread(fd, &total, sizeof total, offsetof(struct live_header, total_bytes)) !=
+		    sizeof total ||
+	    pread(fd, &control, sizeof control, (off_t)total) != sizeof control)
+		return false;
+	const struct oom_victim victim = {
+		.pid = (pid_t)pid,
+		.pid_namespace = own->pid_namespace,
+		.name = path_base(own->exe),
+		.started_ns = started_ns,
+		.seen_ns = saturating_add(started_ns, saturating_mul(control.clock_ms, NS_PER_MS)),
+	};
+
+	oom_log_read(&log);
+	return oom_log_find(&log, &victim);
+}
+
 /* Takes ownership of the descriptor. */
 static void add_leftover(struct processes *processes, int fd, const struct stat *file,
 			 const char *path, uint64_t now_ns)
@@ -395,9 +448,7 @@ static void add_leftover(struct processes *processes, int fd, const struct stat 
 					   .next_ns = now_ns,
 					   .seen_ns = now_ns };
 	processes->held++;
-	uint64_t kills = cgroups_oom_kills(&processes->cgroups, own.cgroup);
-
-	if (kills != UINT64_MAX && own.oom_kills != UINT64_MAX && kills > own.oom_kills)
+	if (is_in_oom_log(fd, &own))
 		process->fate = FATE_OOM;
 	label_leftover(processes, process, &own);
 	if (!process->leftover || !vector_push(&processes->at, process))
@@ -592,6 +643,17 @@ static void see_ends(struct processes *processes, const struct recorded_list *li
 	}
 }
 
+/* After see_ends: what its group counts from here on may explain the end of a process. */
+static void refresh_group_kills(struct processes *processes)
+{
+	for (size_t i = 0; i < processes->at.count; i++) {
+		struct agent_process *process = processes->at.at[i];
+
+		if (process->fate == FATE_RUNS && process->recorded.file[0])
+			process->group_kills = group_kills_now(processes, process);
+	}
+}
+
 static void add_new(struct processes *processes, const struct running *running,
 		    const struct recorded_list *list, uint64_t now_ns)
 {
@@ -621,6 +683,7 @@ int processes_scan(struct processes *processes, uint64_t now_ns, struct error *e
 		status = recorded_list_new(&list, is_unchanged, &running, error);
 	if (status == 0) {
 		see_ends(processes, &list, now_ns);
+		refresh_group_kills(processes);
 		processes->hidden = list.hidden;
 		processes->left_out = processes->refused = 0;
 		hold_more(processes);

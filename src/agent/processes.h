@@ -25,7 +25,7 @@ enum process_fate {
 	FATE_RUNS,
 	FATE_EXITED, /* or it is not known how it ended */
 	FATE_KILLED, /* it did not get to remove its profile */
-	FATE_OOM,    /* the kernel says so, or its control group counted one more */
+	FATE_OOM, /* the kernel's log says so; or that is incomplete, and its group counted one more */
 };
 
 struct agent_process {
@@ -42,7 +42,7 @@ struct agent_process {
 	char *leftover;		   /* path of the file that it left; NULL: none */
 	struct labels labels;
 	char *group;	      /* its control group; NULL: unknown */
-	uint64_t group_kills; /* OOM kills there when it was first seen; UINT64_MAX: unknown */
+	uint64_t group_kills; /* OOM kills there at the last scan; UINT64_MAX: unknown */
 	uint64_t seen_ns;     /* CLOCK_MONOTONIC: last known to run */
 	uint64_t first_ns;    /* CLOCK_MONOTONIC: first seen */
 	uint64_t next_ns;     /* when to read it next */

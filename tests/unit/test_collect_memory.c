@@ -394,7 +394,10 @@ static void kills_of_a_group_are_told_by_both_versions(void **state)
 {
 	(void)state;
 	put("/proc/self/mountinfo", MOUNT_2);
+	/* memory.events includes the groups below. */
 	put("/sys/fs/cgroup/app/memory.events",
+	    "low 0\nhigh 0\nmax 12\noom 3\noom_kill 9\noom_group_kill 0\n");
+	put("/sys/fs/cgroup/app/memory.events.local",
 	    "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n");
 	assert_int_equal(kills_of("/app"), 2);
 	assert_int_equal(kills_of("/gone"), UINT64_MAX);
@@ -473,10 +476,13 @@ static void kills_stand_in_the_log(void **state)
 	assert_false(oom_parse("1,2,3,-;Out of memory: Killed process 3", &kill));
 }
 
-static const struct oom_kill *find_kill(const struct oom_log *log, pid_t pid, const char *name,
-					uint64_t started_s, uint64_t seen_s)
+enum { INITIAL = 0xeffffffc, OTHER = 0xf0000001 };
+
+static const struct oom_kill *find_kill(const struct oom_log *log, pid_t pid, uint64_t namespace,
+					const char *name, uint64_t started_s, uint64_t seen_s)
 {
-	const struct oom_victim victim = { pid, name, started_s * 1000000000, seen_s * 1000000000 };
+	const struct oom_victim victim = { pid, namespace, name, started_s * 1000000000,
+					   seen_s * 1000000000 };
 
 	return oom_log_find(log, &victim);
 }
@@ -490,16 +496,51 @@ static void a_kill_fits_by_number_or_name_and_time(void **state)
 	struct oom_log log = { .kills = { kills, 3, 3 } };
 
 	(void)state;
-	assert_ptr_equal(find_kill(&log, 7, "x", 1, 50), &kills[1]);
-	assert_ptr_equal(find_kill(&log, 7, "x", 1, 104), &kills[1]);
-	assert_null(find_kill(&log, 7, "x", 1, 106));
+	assert_ptr_equal(find_kill(&log, 7, INITIAL, "x", 1, 50), &kills[1]);
+	assert_ptr_equal(find_kill(&log, 7, INITIAL, "x", 1, 104), &kills[1]);
+	assert_null(find_kill(&log, 7, INITIAL, "x", 1, 106));
 	/* By its name, from elsewhere: near in time, and in its life. */
-	assert_ptr_equal(find_kill(&log, 1, "worker", 50, 95), &kills[1]);
-	assert_ptr_equal(find_kill(&log, 1, "worker", 101, 199), &kills[2]);
-	assert_null(find_kill(&log, 1, "worker", 101, 101));
-	assert_null(find_kill(&log, 1, "worker", 50, 80));
-	assert_null(find_kill(&log, 1, "worker", 50, 150));
-	assert_null(find_kill(&log, 5, "y", 1, 50));
+	assert_ptr_equal(find_kill(&log, 1, OTHER, "worker", 50, 95), &kills[1]);
+	assert_ptr_equal(find_kill(&log, 1, OTHER, "worker", 101, 199), &kills[2]);
+	assert_null(find_kill(&log, 1, OTHER, "worker", 101, 101));
+	assert_null(find_kill(&log, 1, OTHER, "worker", 50, 80));
+	assert_null(find_kill(&log, 1, OTHER, "worker", 50, 150));
+	assert_null(find_kill(&log, 5, OTHER, "y", 1, 50));
+	/* From nobody knows where: either may be right. */
+	assert_ptr_equal(find_kill(&log, 7, 0, "x", 1, 50), &kills[1]);
+	assert_ptr_equal(find_kill(&log, 1, 0, "worker", 50, 95), &kills[1]);
+}
+
+static void a_killed_sibling_of_the_same_name_is_another_process(void **state)
+{
+	const uint64_t second = 1000000000;
+	struct oom_kill kills[] = { { 100 * second, 7, "worker", true } };
+	struct oom_log log = { .kills = { kills, 1, 1 } };
+
+	(void)state;
+	assert_null(find_kill(&log, 6, INITIAL, "worker", 50, 95));
+	/* The log's numbers mean nothing in another namespace. */
+	assert_null(find_kill(&log, 7, OTHER, "x", 1, 95));
+}
+
+static void only_a_log_that_would_name_the_victim_proves_anything(void **state)
+{
+	const uint64_t second = 1000000000;
+	const struct oom_victim here = { .pid = 7,
+					 .pid_namespace = INITIAL,
+					 .seen_ns = 50 * second };
+	const struct oom_victim elsewhere = { .pid = 7,
+					      .pid_namespace = OTHER,
+					      .seen_ns = 50 * second };
+	struct oom_log log = { .since_ns = 20 * second, .readable = true };
+
+	(void)state;
+	assert_true(oom_log_is_complete(&log, &here));
+	assert_false(oom_log_is_complete(&log, &elsewhere));
+	log.since_ns = 60 * second; /* older records were overwritten */
+	assert_false(oom_log_is_complete(&log, &here));
+	log = (struct oom_log){ .since_ns = UINT64_MAX };
+	assert_false(oom_log_is_complete(&log, &here));
 }
 
 static void the_tightest_group_above_counts(void **state)
@@ -641,6 +682,8 @@ int main(void)
 		WITH_ROOT(pressure_is_the_groups_or_else_the_machines),
 		cmocka_unit_test(kills_stand_in_the_log),
 		cmocka_unit_test(a_kill_fits_by_number_or_name_and_time),
+		cmocka_unit_test(a_killed_sibling_of_the_same_name_is_another_process),
+		cmocka_unit_test(only_a_log_that_would_name_the_victim_proves_anything),
 		WITH_ROOT(version_1_is_found_beside_an_empty_version_2),
 		WITH_ROOT(a_container_sees_its_own_group_as_the_root),
 		WITH_ROOT(no_limit_and_no_controller_are_the_same),

@@ -46,8 +46,7 @@ static const struct {
 } causes[] = {
 	[CAUSE_UNKNOWN] = { "unknown", "was killed or crashed" },
 	[CAUSE_OOM] = { "oom", "was killed by the OOM killer" },
-	[CAUSE_OOM_NEARBY] = { "oom_in_group",
-			       "was killed, as the OOM killer has killed in its control group since it began" },
+	[CAUSE_OOM_NEARBY] = { "oom_in_group", "was killed or crashed, maybe by the OOM killer" },
 };
 
 struct post_mortems {

@@ -12,8 +12,8 @@
 
 enum post_mortem_cause {
 	CAUSE_UNKNOWN,
-	CAUSE_OOM,	  /* according to the kernel log */
-	CAUSE_OOM_NEARBY, /* the OOM killer struck in its control group since the group began */
+	CAUSE_OOM, /* according to the kernel log */
+	CAUSE_OOM_NEARBY, /* the log is incomplete, and its control group has counted OOM kills since it began */
 };
 
 struct post_mortem {

@@ -139,6 +139,7 @@ static void query_witnesses(const struct witnesses *witnesses, const struct insp
 {
 	const struct oom_victim victim = {
 		.pid = (pid_t)process->pid,
+		.pid_namespace = left->own.pid_namespace,
 		.name = path_base(process->exe),
 		.started_ns = left->started_mono_ns,
 		.seen_ns = saturating_add(left->started_mono_ns, process->duration_ns),
@@ -159,7 +160,8 @@ static void query_witnesses(const struct witnesses *witnesses, const struct insp
 		ret->ended_real_ns = left->own.started_real_ns +
 				     MAX(kill->at_ns, left->started_mono_ns) -
 				     left->started_mono_ns;
-	} else if (ret->oom_kills != UINT64_MAX && ret->oom_kills > 0) {
+	} else if (ret->oom_kills != UINT64_MAX && ret->oom_kills > 0 &&
+		   !oom_log_is_complete(&witnesses->log, &victim)) {
 		ret->cause = CAUSE_OOM_NEARBY;
 	}
 	ret->pressure = ask_pressure(&witnesses->groups, group, ret->ended_real_ns);

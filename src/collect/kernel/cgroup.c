@@ -34,7 +34,7 @@ struct names {
 static const struct names first_names = { "memory.limit_in_bytes", "memory.usage_in_bytes",
 					  "\ntotal_inactive_file ", "memory.oom_control" };
 static const struct names second_names = { "memory.max", "memory.current", "\ninactive_file ",
-					   "memory.events" };
+					   "memory.events.local" };
 
 static bool has_word(const char *list, const char *word)
 {

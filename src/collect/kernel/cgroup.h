@@ -41,7 +41,8 @@ struct pressure cgroups_pressure_in(const struct cgroups *cgroups, const char *g
 /* Parses a file such as /proc/pressure/memory. Pure. */
 struct pressure pressure_parse(const char *text);
 
-/* The number of OOM kills in the group with that path; UINT64_MAX if the group no longer exists or does not report it. */
+/* The number of OOM kills in the group with that path, without those in groups below it; UINT64_MAX if the group no longer exists
+ * or does not report it. */
 uint64_t cgroups_oom_kills(const struct cgroups *cgroups, const char *group);
 
 #endif

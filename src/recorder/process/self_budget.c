@@ -25,7 +25,7 @@ static const struct names first = { "/sys/fs/cgroup/memory", "/memory.limit_in_b
 				    "/memory.usage_in_bytes", "/memory.oom_control",
 				    "\noom_kill " };
 static const struct names second = { "/sys/fs/cgroup", "/memory.max", "/memory.current",
-				     "/memory.events", "\noom_kill " };
+				     "/memory.events.local", "\noom_kill " };
 
 /* Reads the start of a file; "" if unreadable. */
 static const char *read_text(const char *name)

@@ -422,6 +422,56 @@ def test_from_the_oom_killer_to_a_line(heapgauge, build, greedy, memory_cgroup, 
     assert last["totals"]["inuse_space"] >= held
 
 
+# Waits for a line, then takes memory until it is killed.
+HOARDER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void)
+{
+	alarm(100);
+	printf("%d\n", getpid());
+	fflush(stdout);
+	if (getchar() == 'q') return 0;
+	for (;;) memset(malloc(100000), 1, 100000);
+}
+"""
+
+
+@pytest.mark.parametrize("log", ["readable", "hidden"])
+def test_a_sibling_of_the_oom_killers_victim_keeps_its_own_end(heapgauge, build, keeper, memory_cgroup, clean_env, folder, scratch, pyroscope_server, log):  # noqa: F811
+    """The victim, one that exits, and one that is killed later, in one control group: by the kernel's log, and by the group's count alone."""
+    if log == "readable" and not os.access("/dev/kmsg", os.R_OK):
+        pytest.skip("the kernel's log cannot be read here")
+    hide = ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /dev/kmsg && exec "$@"', "-"] if log == "hidden" else []
+    server = pyroscope_server()
+    settings = settings_for(scratch, server, folder)
+    env = clean_env | {"HEAPGAUGE_DIR": str(folder)}
+
+    def inside(program):
+        return keeping(["sh", "-c", f"echo $$ > {memory_cgroup}/tasks; exec env LD_PRELOAD={build}/libheapgauge.so {program}"], env)
+
+    def gone(pid):
+        return wait_for(lambda: not agent.numbers(pid), f"the agent to forget process {pid}")
+
+    with running_agent(heapgauge, settings, clean_env, before=hide) as agent, contextlib.ExitStack() as runs:
+        exits, killed_later = (runs.enter_context(inside(keeper)) for _ in range(2))
+        victim = runs.enter_context(inside(compile_c(scratch, "hoarder", HOARDER)))
+        for run in exits, killed_later, victim:
+            agent.sees(run.target)
+        again(victim)
+        assert victim.wait(WAIT_SECONDS) == -signal.SIGKILL
+        exits.communicate("q", WAIT_SECONDS)
+        wait_for(lambda: of(server, victim.target, "oom"), "the last profile of the victim")
+        gone(exits.target)
+        killed_later.send_signal(signal.SIGKILL)
+        wait_for(lambda: of(server, killed_later.target, "killed"), "the last profile of the one that was killed later")
+        gone(killed_later.target)
+    ends = [(profile["labels"]["pid"], profile["labels"]["ended"]) for profile in server.accepted() if "ended" in profile["labels"]]
+    assert sorted(ends) == sorted([(str(victim.target), "oom"), (str(killed_later.target), "killed")])
+
+
 # ---- symbols ----
 
 

@@ -123,6 +123,29 @@ def test_the_oom_killer(memory_cgroup, greedy, build, clean_env, folder, mortem)
 
 
 @as_root
+@pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK), reason="the kernel's log cannot be read here")
+def test_a_process_killed_after_the_oom_killer_struck_its_sibling(memory_cgroup, greedy, build, clean_env, folder, mortem, scratch):
+    """Both died by SIGKILL, and the count of their control group rose once: the log names one of them, and without it nothing does."""
+    env = preloaded(build, clean_env, folder)
+    recorder = env.pop("LD_PRELOAD")
+    enter = f"echo $$ > {memory_cgroup}/tasks; exec env LD_PRELOAD={recorder}"
+    with keeping(["sh", "-c", f"{enter} {compile_keeper(scratch)}"], env) as sibling:
+        victim = subprocess.run(["sh", "-c", f"{enter} {greedy}"], env=env, capture_output=True, timeout=WAIT_SECONDS)
+        assert victim.returncode == -9
+        sibling.kill()
+        sibling.wait(WAIT_SECONDS)
+
+    def causes(before=()):
+        rows = json.loads(mortem(folder, "--format", "json", before=before))["processes"]
+        return {pathlib.Path(row["command"].split()[0]).name: row["cause"] for row in rows}
+
+    assert causes() == {"greedy": "oom", "keeper": "unknown"}
+    hide = ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null /dev/kmsg && exec "$@"', "-"]
+    assert causes(hide) == {"greedy": "oom_in_group", "keeper": "oom_in_group"}
+    assert mortem(folder, before=hide).count("was killed or crashed, maybe by the OOM killer") == 2
+
+
+@as_root
 def test_version_2_of_control_groups(greedy, build, clean_env, folder, mortem, scratch):
     """Files as a kernel with version 2 has them, in place of /sys/fs/cgroup."""
     fixture = scratch / "cgroup"
@@ -133,8 +156,9 @@ def test_version_2_of_control_groups(greedy, build, clean_env, folder, mortem, s
     for place, limit in ((fixture, "max"), (fixture / group, str(64 * MIB))):
         (place / "memory.max").write_text(f"{limit}\n")
         (place / "memory.current").write_text(f"{8 * MIB}\n")
-        (place / "memory.events").write_text("low 0\nhigh 0\nmax 0\noom 0\noom_kill 3\noom_group_kill 0\n")
-    inside = ["unshare", "--mount", "sh", "-c", f'mount --bind {fixture} /sys/fs/cgroup && exec "$@"', "-"]
+        (place / "memory.events.local").write_text("low 0\nhigh 0\nmax 0\noom 0\noom_kill 3\noom_group_kill 0\n")
+    hide = f"mount --bind {fixture} /sys/fs/cgroup && mount --bind /dev/null /dev/kmsg"
+    inside = ["unshare", "--mount", "sh", "-c", f'{hide} && exec "$@"', "-"]
     run = subprocess.run(
         [*inside, "env", f"LD_PRELOAD={build}/libheapgauge.so", greedy, "100"],
         env=clean_env | {"HEAPGAUGE_DIR": str(folder)}, capture_output=True, timeout=WAIT_SECONDS,
@@ -145,7 +169,7 @@ def test_version_2_of_control_groups(greedy, build, clean_env, folder, mortem, s
     assert row["live_bytes"] == 100 * 100_000 + (2 << 20)
     assert row["recorder_bytes"] <= 64 * MIB // 10
     # Seen from where the group still is: the average over the time that reaches back to its end.
-    (fixture / group / "memory.events").write_text("low 0\nhigh 0\nmax 0\noom 1\noom_kill 5\noom_group_kill 0\n")
+    (fixture / group / "memory.events.local").write_text("low 0\nhigh 0\nmax 0\noom 1\noom_kill 5\noom_group_kill 0\n")
     (row,) = json.loads(mortem(folder, "--format", "json", before=inside))["processes"]
     assert (row["cgroup_oom_kills"], row["cause"]) == (2, "oom_in_group")
     assert row["pressure_of"] == "cgroup" and row["pressure_within_ns"] in (10_000_000_000, 60_000_000_000)
