@@ -78,6 +78,11 @@ double estimate_variance(const struct site_numbers *n, enum variance_rule rule, 
 	return 0;
 }
 
+bool profile_is_sampled(const struct profile_process *p)
+{
+	return p->interval != 0 || strcmp(p->mode, "sampled") == 0;
+}
+
 bool profile_is_timed(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->process_count; i++)

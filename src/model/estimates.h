@@ -32,6 +32,9 @@ enum variance_rule {
  * thread's number. */
 double estimate_variance(const struct site_numbers *n, enum variance_rule rule, uint64_t number);
 
+/* Whether numbers of the process are estimates, even if it has no sample. */
+bool profile_is_sampled(const struct profile_process *process);
+
 /* Whether calls of the allocator were timed in some process: record --time-calls. */
 bool profile_is_timed(const struct profile *profile);
 

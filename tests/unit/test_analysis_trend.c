@@ -263,6 +263,160 @@ static void only_the_recorded_time_is_judged(void **state)
 	profile_free(profile);
 }
 
+/* The course as samples of that interval; the variance of allocated bytes is that of blocks much smaller than it. */
+static struct profile *sampled_course(struct recording *r, uint64_t interval)
+{
+	struct process_rows *rows = &r->processes[0];
+
+	for (size_t i = 0; i < rows->site_count; i++)
+		if (rows->sites[i].kind == LIVE_KIND_HEAP)
+			rows->sites[i].interval = interval;
+	for (size_t i = 0; i < rows->site_counters_count; i++) {
+		struct site_counters_row *c = &rows->site_counters[i];
+
+		if (!rows->sites[c->site].interval)
+			continue;
+		c->samples.count = 100;
+		c->samples.bytes_variance = c->bytes * interval >> LIVE_VARIANCE_SHIFT;
+	}
+	return profile_new(r, NULL);
+}
+
+static void a_sampled_site_is_not_bounded_if_its_growth_could_be_unseen(void **state)
+{
+	static const struct {
+		uint64_t interval;
+		enum trend_verdict
+			filled; /* of site 4, which holds 5,000 bytes from the tenth moment on */
+	} cases[] = { { 512, TREND_UNKNOWN }, { 16, TREND_UNKNOWN }, { 1, TREND_BOUNDED } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct recording r = made_course(1);
+		struct profile *profile = sampled_course(&r, cases[i].interval);
+		const struct profile_process *p = &profile->processes[0];
+		struct arena arena = ARENA_INIT;
+		struct trends trends;
+
+		assert_int_equal(trends_make(p, &arena, &trends), 0);
+		struct trend filled = trend_of_site(&trends, &p->sites[1]);
+
+		assert_int_equal(p->sites[1].id.v, 4);
+		assert_int_equal(filled.verdict, cases[i].filled);
+		assert_int_equal(filled.is_uncertain, cases[i].filled == TREND_UNKNOWN);
+		assert_int_equal(trend_of_site(&trends, &p->sites[0]).verdict, TREND_GROWING);
+		/* Mappings are counted, not sampled. */
+		for (size_t k = 0; k < p->site_count; k++)
+			if (p->sites[k].kind == PROFILE_MMAP)
+				assert_int_equal(trend_of_site(&trends, &p->sites[k]).verdict,
+						 TREND_BOUNDED);
+		arena_release(&arena);
+		profile_free(profile);
+	}
+}
+
+/* Blocks of 128 bytes that are never freed, at 600 KiB/s for 3 s, as they look with one sample for each 64 KiB: by chance, some runs
+ * seem to stop. */
+static void a_linear_leak_is_never_bounded_however_its_samples_fall(void **state)
+{
+	enum { RUNS = 300, INTERVAL = 64 << 10, BYTES = 600 << 10, SECONDS = 3 };
+	uint64_t random = 88172645463325252u;
+	size_t growing = 0;
+
+	(void)state;
+	for (size_t run = 0; run < RUNS; run++) {
+		struct recording r = made_course(1);
+		struct process_rows *rows = &r.processes[0];
+		struct arena arena = ARENA_INIT;
+		struct trends trends;
+		int64_t live = 0;
+
+		for (size_t k = 0; k < rows->snapshot_count; k++) {
+			struct snapshot_row *snapshot = &rows->snapshots[k];
+			/* In hundreds of small steps: Poisson's distribution. */
+			for (size_t step = 0; step < 100; step++)
+				live += unit_random(&random) % (100 * INTERVAL) <
+							BYTES * SECONDS / COURSE_MOMENTS
+						? INTERVAL
+						: 0;
+			snapshot->live_bytes = (uint64_t)live;
+			snapshot->live_blocks = (uint64_t)live / 128;
+			for (size_t i = 0; i < snapshot->sites_count; i++) {
+				struct snapshot_site *site =
+					&rows->snapshot_sites[snapshot->sites_at + i];
+
+				site->bytes = site->site == 3 ? live : 0;
+				site->blocks = site->bytes / 128;
+			}
+		}
+		for (size_t i = 0; i < rows->site_counters_count; i++)
+			if (rows->site_counters[i].site == 3)
+				rows->site_counters[i].bytes = (uint64_t)live;
+		struct profile *profile = sampled_course(&r, INTERVAL);
+
+		assert_int_equal(trends_make(&profile->processes[0], &arena, &trends), 0);
+		enum trend_verdict site =
+			trend_of_site(&trends, &profile->processes[0].sites[0]).verdict;
+
+		assert_int_not_equal(site, TREND_BOUNDED);
+		assert_int_not_equal(trends_growth(&trends).verdict, TREND_BOUNDED);
+		growing += site == TREND_GROWING;
+		arena_release(&arena);
+		profile_free(profile);
+	}
+	assert_in_range(growing, RUNS / 2, RUNS);
+}
+
+/* A flat heap, of blocks that may have been too few to be sampled at all. */
+static void a_sampled_heap_without_samples_is_unknown(void **state)
+{
+	static const uint64_t intervals[] = { 512 << 10, 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(intervals); i++) {
+		struct recording r = made_course(1);
+		struct process_rows *rows = &r.processes[0];
+		struct arena arena = ARENA_INIT;
+		struct trends trends;
+
+		for (size_t k = 0; k < rows->snapshot_count; k++)
+			rows->snapshots[k].live_bytes = rows->snapshots[k].live_blocks = 0;
+		for (size_t k = 0; k < rows->snapshot_site_count; k++)
+			rows->snapshot_sites[k].bytes = rows->snapshot_sites[k].blocks = 0;
+		struct profile *profile = sampled_course(&r, intervals[i]);
+
+		assert_int_equal(trends_make(&profile->processes[0], &arena, &trends), 0);
+		assert_int_equal(trends_growth(&trends).verdict,
+				 intervals[i] ? TREND_UNKNOWN : TREND_BOUNDED);
+		arena_release(&arena);
+		profile_free(profile);
+	}
+}
+
+/* Most of the heap is one site that the snapshots cannot judge, so the growth of another one is only a part. */
+static void growth_beside_unjudged_memory_is_partial(void **state)
+{
+	struct recording r = made_course(1);
+	struct process_rows *rows = &r.processes[0];
+	struct arena arena = ARENA_INIT;
+	struct trends trends;
+
+	(void)state;
+	rows->sites[4].born_ns = 11 * (uint64_t)MADE_SECOND;
+	for (size_t i = 0; i < rows->snapshot_site_count; i++)
+		if (rows->snapshot_sites[i].site == 4)
+			rows->snapshot_sites[i].bytes *= 1000;
+	struct profile *profile = profile_new(&r, NULL);
+
+	assert_int_equal(trends_make(&profile->processes[0], &arena, &trends), 0);
+	struct growth growth = trends_growth(&trends);
+
+	assert_int_equal(growth.verdict, TREND_GROWING);
+	assert_true(growth.is_partial);
+	arena_release(&arena);
+	profile_free(profile);
+}
+
 static void no_snapshots_no_verdict(void **state)
 {
 	struct recording r = made_recording(1);
@@ -328,6 +482,10 @@ int main(void)
 		cmocka_unit_test(a_few_blocks_are_no_trend),
 		cmocka_unit_test(the_last_breath_does_not_count),
 		cmocka_unit_test(only_the_recorded_time_is_judged),
+		cmocka_unit_test(a_sampled_site_is_not_bounded_if_its_growth_could_be_unseen),
+		cmocka_unit_test(a_linear_leak_is_never_bounded_however_its_samples_fall),
+		cmocka_unit_test(a_sampled_heap_without_samples_is_unknown),
+		cmocka_unit_test(growth_beside_unjudged_memory_is_partial),
 		cmocka_unit_test(no_snapshots_no_verdict),
 		cmocka_unit_test(a_name_means_its_snapshot_and_not_its_time),
 	};

@@ -269,12 +269,13 @@ static bool piles_up(const struct advised *of, const struct profile_site *site)
 static bool not_freed_may(const struct advised *of, const struct profile_site *site)
 {
 	const struct site_numbers *n = &site->numbers;
+	const struct trend trend = trend_of_site(&of->trends, site);
 
-	switch (trend_of_site(&of->trends, site).verdict) {
+	switch (trend.verdict) {
 	case TREND_GROWING:
 		return counts(n->live_bytes, of->process->live_bytes, 200, LEAST_LEFT / 32);
 	case TREND_UNKNOWN:
-		return profile_end_leaks(of->process->end) &&
+		return !trend.is_uncertain && profile_end_leaks(of->process->end) &&
 		       counts(n->live_bytes, of->process->peak_bytes, 40, LEAST_LEFT / 4) &&
 		       piles_up(of, site);
 	case TREND_BOUNDED:

@@ -18,6 +18,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/estimates.h"
 #include "model/same_sites.h"
 #include "util/search.h"
 #include "util/vector.h"
@@ -236,6 +237,43 @@ static bool has_enough_steps(const struct site_series *c)
 	return steps >= TREND_STEPS || n->reallocs.grown_calls >= TREND_STEPS;
 }
 
+/* The variance of each byte that was live at the last floor: that of the bytes live at the end, unless most were freed before. */
+static double byte_variance(const struct site_numbers *n, int64_t last)
+{
+	if (n->live_bytes > 0 && (double)n->live_bytes >= (double)last / 2)
+		return fabs(n->live_bytes_variance) / (double)n->live_bytes;
+	return n->bytes ? fabs(n->bytes_variance) / (double)n->bytes : 0;
+}
+
+/* Returns true if a rise by a tenth could hide in the sampling error of the floors. `site` NULL: of the heap. */
+static bool is_too_uncertain(const struct trends *t, const struct profile_site *site,
+			     const struct trend *trend)
+{
+	/* No sample in 6 intervals is as unlikely as three standard errors. */
+	enum { HIDDEN_OF = 10, ERRORS = 3, EMPTY_INTERVALS = 6 };
+	const struct profile_process *p = t->process;
+	const struct site_numbers *n = site ? &site->numbers : &p->sums;
+	uint64_t interval = site ? site->interval : p->interval;
+
+	if (site ? interval == 0 : !profile_is_sampled(p))
+		return false;
+	/* The first and the last floor may consist of different blocks. */
+	double bytes = fmax((double)trend->first, 0) + fmax((double)trend->last, 0);
+	double hidden = ERRORS * sqrt(bytes * byte_variance(n, trend->last)) +
+			EMPTY_INTERVALS * (double)interval;
+
+	return hidden * HIDDEN_OF >= (double)trend->last;
+}
+
+static void apply_sampling_error(const struct trends *t, const struct profile_site *site,
+				 struct trend *trend)
+{
+	if (trend->verdict != TREND_BOUNDED || !is_too_uncertain(t, site, trend))
+		return;
+	trend->verdict = TREND_UNKNOWN;
+	trend->is_uncertain = true;
+}
+
 static struct trend series_trend(const struct trends *t, struct site_series *c)
 {
 	struct trend trend = { .first = c->now.bytes, .last = c->now.bytes };
@@ -246,6 +284,7 @@ static struct trend series_trend(const struct trends *t, struct site_series *c)
 		trend = trend_fit(c->floors);
 		if (trend.verdict == TREND_GROWING && !has_enough_steps(c))
 			trend.verdict = TREND_UNKNOWN;
+		apply_sampling_error(t, c->site, &trend);
 	}
 	trend.moments = moments;
 	trend.from_ns = c->from_ns;
@@ -263,6 +302,7 @@ struct trend trend_of_site(const struct trends *t, const struct profile_site *si
 	flat.first = flat.last = t->values[site->id.v].bytes;
 	flat.moments = moments_from(t, flat.from_ns);
 	flat.verdict = flat.moments < TREND_MOMENTS ? TREND_UNKNOWN : TREND_BOUNDED;
+	apply_sampling_error(t, site, &flat);
 	return flat;
 }
 
@@ -384,7 +424,8 @@ int trends_make(const struct profile_process *process, struct arena *arena, stru
 
 void growth_add(struct growth *growth, const struct profile_site *site, const struct trend *trend)
 {
-	if (trend->verdict == TREND_UNKNOWN)
+	growth->uncertain_sites += trend->is_uncertain;
+	if (trend->verdict == TREND_UNKNOWN && !trend->is_uncertain)
 		growth->unjudged_bytes =
 			saturating_add_signed(growth->unjudged_bytes, MAX(trend->last, INT64_C(0)));
 	if (trend->verdict != TREND_GROWING)
@@ -397,32 +438,26 @@ void growth_add(struct growth *growth, const struct profile_site *site, const st
 	}
 }
 
-/* Returns true if the standard error of a sampled process' live bytes could hide growth. */
-static bool is_too_uncertain(const struct trends *trends)
+static bool is_partial(const struct growth *growth, const struct trends *trends)
 {
-	enum { LIMIT_OF = 10, ERRORS = 3 };
-	double error = sqrt(fmax(trends->process->sums.live_bytes_variance, 0));
+	enum { UNJUDGED_OF = 20, UNJUDGED_MIN = 32 << 10 };
 
-	return ERRORS * M_SQRT2 * error * LIMIT_OF > (double)trends->heap.last;
+	return growth->unjudged_bytes > MAX(trends->heap.last / UNJUDGED_OF, (int64_t)UNJUDGED_MIN);
 }
 
 static enum trend_verdict growth_judge(const struct growth *growth, const struct trends *trends)
 {
-	enum { UNJUDGED_OF = 20, UNJUDGED_MIN = 32 << 10 };
-	int64_t unjudged_max = MAX(trends->heap.last / UNJUDGED_OF, (int64_t)UNJUDGED_MIN);
-
 	if (growth->per_second > 0)
 		return TREND_GROWING;
-	if (trends->heap.verdict != TREND_BOUNDED || growth->unjudged_bytes > unjudged_max ||
-	    (trends->process->interval && is_too_uncertain(trends)))
-		return TREND_UNKNOWN;
-	return TREND_BOUNDED;
+	return trends->heap.verdict == TREND_BOUNDED && !growth->is_partial ? TREND_BOUNDED
+									    : TREND_UNKNOWN;
 }
 
 void growth_end(struct growth *growth, const struct trends *trends)
 {
 	if (growth->sites == 0 && trends->heap.verdict == TREND_GROWING)
 		growth->per_second = trends->heap.per_second;
+	growth->is_partial = is_partial(growth, trends);
 	growth->verdict = growth_judge(growth, trends);
 	growth->risen_bytes =
 		saturating_i64((double)trends->heap.last - (double)trends->heap.first);

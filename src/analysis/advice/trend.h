@@ -5,7 +5,8 @@
  * The last two thirds of the recorded time are split into equal parts, of which only the minimum (the floor)
  * counts: memory that rises and falls back does not grow. Kendall's test for a trend and the Theil-Sen
  * slope (the median of the slopes between all pairs) are applied to these floors. Growing memory must
- * still rise at the end, and by enough blocks to rule out chance.
+ * still rise at the end, and by enough blocks to rule out chance. A sampled series is bounded only if
+ * three standard errors could not hide a rise of a tenth of it.
  *
  * The growth of a process is the sum over its growing sites. If no single site is certain to grow but the
  * heap is, because the growth is spread over very many sites, it is that of the heap. All views use these
@@ -38,6 +39,7 @@ struct trend {
 	int64_t per_second;	       /* bytes; 0 without a verdict */
 	int64_t slowest, fastest;      /* 95 % confidence interval of the slope */
 	unsigned confidence_per_mille; /* that it rises at all; 0: it does not */
+	bool is_uncertain; /* UNKNOWN only because the samples are too few to call it bounded */
 };
 
 /* The minimum of one part, and its time. */
@@ -70,13 +72,15 @@ struct growth {
 	int64_t per_second; /* bytes; 0 unless it grows */
 	int64_t most_per_second;
 	const struct profile_site *most; /* the fastest-growing site; NULL: the whole heap */
-	int64_t unjudged_bytes;		 /* live in sites whose trend is unknown */
+	int64_t unjudged_bytes;		 /* live in sites whose trend is unknown, not counting: */
+	size_t uncertain_sites;		 /* see struct trend; the heap's own trend covers them */
+	bool is_partial;		 /* unjudged_bytes are too many to ignore */
 	int64_t risen_bytes;		 /* by the heap's floor */
 	size_t moments;			 /* number of snapshots judged */
 	uint64_t from_ns, to_ns;	 /* since the process' start: first and last of these */
 };
 void growth_add(struct growth *growth, const struct profile_site *site, const struct trend *trend);
-/* Call after all heap sites are added. */
+/* Call after all heap sites of the process are added. */
 void growth_end(struct growth *growth, const struct trends *trends);
 /* The growth over all heap sites of the process. */
 struct growth trends_growth(const struct trends *trends);
