@@ -174,13 +174,16 @@ it('a saving is said in the words of the terminal', () => {
 });
 
 it('growth is what the view says it is, whichever sites it is of (N14)', () => {
-	const growth = (heap_verdict: string, growing_bytes_per_second: number, growing_sites: number) =>
-		({ heap_verdict, growing_bytes_per_second, growing_sites, bounded_sites: 3 }) as GrowthResult;
+	const growth = (heap_verdict: string, growing_bytes_per_second: number | null, growing_sites: number, unjudged_mapped_bytes = 0) =>
+		({ heap_verdict, growing_bytes_per_second, growing_sites, bounded_sites: 3, unjudged_mapped_bytes }) as GrowthResult;
 	expect(growthFigure(growth('growing', 2048, 2))).toBe('2.0 KiB/s');
 	expect(growthWords(growth('growing', 2048, 2))).toBe('in 2 sites that keep growing');
 	expect(growthFigure(growth('growing', 2048, 0))).toBe('2.0 KiB/s');
 	expect(growthFigure(growth('bounded', 0, 0))).toBe('none');
-	expect(growthFigure(growth('not enough data', 0, 0))).toBe('not known');
+	expect(growthWords(growth('bounded', 0, 0))).toBe('no heap site grows');
+	expect(growthWords(growth('bounded', 0, 0, 2048))).toBe('no heap site grows; up to 2.0 KiB of mappings are not judged');
+	expect(growthFigure(growth('unknown', null, 0))).toBe('unknown');
+	expect(growthWords(growth('unknown', null, 0))).toBe('no site is certain to grow or to be bounded');
 });
 
 describe('tags', () => {

@@ -260,6 +260,19 @@ static bool rss_rose(const struct rss_course *rss)
 	       rss->most[2] > rss->most[1] + rss->most[1] / 10;
 }
 
+bool words_rss_rose(struct words *w, const struct profile_process *p)
+{
+	const struct rss_course rss = rss_course_of(p);
+
+	if (!rss_rose(&rss))
+		return false;
+	text_format(w,
+		    "rose: at most {} in the first third of the run, {} in the second, {} in the "
+		    "last",
+		    value_bytes(rss.most[0]), value_bytes(rss.most[1]), value_bytes(rss.most[2]));
+	return true;
+}
+
 /* Returns true if the resident set did not rise in the last third of the run. It includes unrecorded memory. */
 static bool rss_is_stable(const struct rss_course *rss)
 {
@@ -524,12 +537,11 @@ static void words_rest(struct words *w, struct result *result, struct locations 
 		text_format(w, " It also mapped up to {} itself, more than its heap.",
 			    value_bytes(unrecorded_program_maps_peak(p)));
 	}
-	if (rss_rose(&v->rss) && !grows(v))
-		text_format(w,
-			    " RSS rose: at most {} in the first third of the run, {} in the "
-			    "second, {} in the last.",
-			    value_bytes(v->rss.most[0]), value_bytes(v->rss.most[1]),
-			    value_bytes(v->rss.most[2]));
+	if (rss_rose(&v->rss) && !grows(v)) {
+		words_text(w, " RSS ");
+		words_rss_rose(w, p);
+		words_text(w, ".");
+	}
 	words_names(w, result, locations, v);
 	if (coverage_is_low(&c))
 		text_format(w, " Only {} of its memory is in recorded blocks.",

@@ -17,6 +17,9 @@ bool verdict_describe(struct sentences *sentences, struct locations *locations,
 		      const struct profile *profile, const struct profile_process *process,
 		      const struct findings *findings);
 
+/* Adds "rose: at most 10 MiB in the first third of the run, ..." if the resident set rose in each third; else returns false. */
+bool words_rss_rose(struct words *words, const struct profile_process *process);
+
 /* " at exit", " when it was killed": when what is left was left, of a process that has ended. */
 const char *when_it_ended(const struct profile_process *process);
 

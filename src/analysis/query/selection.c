@@ -350,6 +350,16 @@ bool selection_is_untimed(const struct selection *s, int64_t allocator_ns, int64
 	return s->cost == COST_TIME && !s->against && allocator_ns == 0 && operations > 0;
 }
 
+uint64_t selection_unjudged_mappings(const struct selection *s, const struct query *query)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < s->profile->process_count; i++)
+		if (s->processes[i] && query->kinds != KINDS_MMAP && query->kinds != KINDS_ALL)
+			most = MAX(most, s->profile->processes[i].mmap_peak_bytes);
+	return most;
+}
+
 bool query_kinds_fit(enum query_kinds kinds, enum profile_kind kind)
 {
 	static const enum query_kinds one[PROFILE_KINDS] = { [PROFILE_HEAP] = KINDS_HEAP,

@@ -100,6 +100,9 @@ void selection_release(struct selection *selection);
 /* Sets `unmatched`. -1 with the error set if filters left nothing and the query requires a match; or out of memory. */
 int selection_check(struct selection *selection, const struct query *query, struct error *error);
 
+/* The largest peak of the mappings of one selected process; 0: the query includes mappings, or there are none. */
+uint64_t selection_unjudged_mappings(const struct selection *selection, const struct query *query);
+
 /* The selected slots of the process, by slot; NULL: all. */
 const bool *selection_slots(const struct selection *selection,
 			    const struct profile_process *process);

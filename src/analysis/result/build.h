@@ -152,6 +152,8 @@ void words_estimate(struct words *words, uint64_t count, double variance, const 
 /* "853.1 KiB/s in 2 sites" */
 struct growth;
 void words_growth(struct words *words, const struct growth *growth);
+/* "; up to 64.0 MiB of mappings are not judged"; nothing for 0 bytes. */
+void words_unjudged_mappings(struct words *words, uint64_t bytes);
 
 /* Collects the sentences of a result. Empty if zeroed except for `result`. */
 struct sentences {

@@ -68,6 +68,7 @@ struct maker {
 	struct result *result;
 	struct locations *locations;
 	struct findings findings;
+	uint64_t unjudged_bytes; /* of mappings, which no rule examines */
 };
 
 static bool fill_row(void *context, size_t index, struct result_value *row)
@@ -141,17 +142,30 @@ static void describe_finding(struct sentences *s, const struct finding *f,
 	sentences_add(s, "", &todo, NULL);
 }
 
+/* "No findings" is no statement about growth that could not be judged. */
+static bool is_growth_unknown(const struct findings *findings)
+{
+	for (const struct advised *of = findings->last; of; of = of->before)
+		if (of->growth.verdict == TREND_UNKNOWN)
+			return true;
+	return false;
+}
+
 static bool describe_all(struct result *result, const struct profile *profile,
-			 const struct findings *findings, size_t shown)
+			 const struct findings *findings, uint64_t unjudged_bytes, size_t shown)
 {
 	struct sentences s = { .result = result };
 	struct words w = { 0 };
 
 	words_headline(&w, result, profile);
-	if (findings->count)
+	if (findings->count) {
 		words_count(&w, findings->count, " finding", " findings");
-	else
-		words_text(&w, "no findings: no rule matches this recording");
+	} else {
+		words_text(&w, "no findings: no rule matches the recorded sites");
+		if (is_growth_unknown(findings))
+			words_text(&w, "; growth is unknown (--view growth)");
+		words_unjudged_mappings(&w, unjudged_bytes);
+	}
 	sentences_add(&s, NULL, &w, NULL);
 	for (size_t i = 0; i < shown; i++)
 		describe_finding(&s, &findings->at[i], &result->table.values[i * ADVICE_COLUMNS]);
@@ -172,7 +186,7 @@ static bool fill(struct maker *m, const struct profile *profile, size_t limit)
 	if (!result_fill(m->result, "findings", columns, ADVICE_COLUMNS, rows, fill_row, m))
 		return false;
 	m->result->table.machines_only = true;
-	return describe_all(m->result, profile, &m->findings, rows);
+	return describe_all(m->result, profile, &m->findings, m->unjudged_bytes, rows);
 }
 
 static int check(const struct query *query, struct error *error)
@@ -198,14 +212,17 @@ struct result *analyse_advice(const struct profile *profile, struct locations *l
 	if (check(query, error) < 0 ||
 	    selection_make(&selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
-	m.result = result_begin("advice", profile, query, 1);
+	m.unjudged_bytes = selection_unjudged_mappings(&selection, query);
+	m.result = result_begin("advice", profile, query, 2);
 	bool done = m.result && findings_make(&m.findings, &selection, locations) == 0 &&
 		    fill(&m, profile, query->limit) &&
 		    result_notes(m.result, profile, locations,
 				 selection.whole.calls ? NULL : nothing_recorded(profile));
 
-	if (done)
+	if (done) {
 		result_head_add(m.result, "finding_count", value_count(m.findings.count));
+		result_head_add(m.result, "unjudged_mapped_bytes", value_bytes(m.unjudged_bytes));
+	}
 	findings_release(&m.findings);
 	selection_release(&selection);
 	return result_end(m.result, done, error);

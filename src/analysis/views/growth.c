@@ -4,7 +4,8 @@
  * trend.h explains the method.
  *
  * Growing sites come first, fastest first; then bounded ones, by live bytes. Sites without a verdict
- * are only counted, because there is nothing to say about each.
+ * are only counted, because there is nothing to say about each. "No heap site grows" says nothing about
+ * mappings and other memory, so the view names them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "analysis/result/build.h"
 #include "analysis/query/selection.h"
 #include "analysis/advice/trend.h"
+#include "analysis/advice/verdict.h"
 #include "base/checked.h"
 #include "base/compiler.h"
 
@@ -72,13 +74,19 @@ static int compare_trends(const void *left, const void *right)
 	return a->entry < b->entry ? -1 : 1; /* by process and site */
 }
 
-/* Ends a process. The heap's trend says nothing about a filtered subset of its sites. */
+static bool is_of_whole_heap(const struct query *query)
+{
+	return query->kinds <= KINDS_HEAP && !filters_are_finer_than_processes(&query->filters);
+}
+
+/* Ends a process. The heap's trend says nothing about mappings, pools, or a filtered subset of its sites. */
 static void close_process(struct maker *m, const struct trends *trends, struct growth *growth)
 {
-	if (!filters_are_finer_than_processes(&m->query->filters))
+	if (is_of_whole_heap(m->query))
 		growth_end(growth, trends);
-	else if (growth->unjudged_bytes == 0)
+	else if (growth->unjudged_bytes == 0 && growth->uncertain_sites == 0)
 		growth->verdict = TREND_BOUNDED;
+	m->growth.uncertain_sites += growth->uncertain_sites;
 	m->growth.sites += growth->sites;
 	m->growth.per_second = saturating_add_signed(m->growth.per_second, growth->per_second);
 	m->unjudged += growth->verdict == TREND_UNKNOWN;
@@ -190,19 +198,36 @@ static enum trend_verdict verdict(const struct maker *m)
 	return m->verdicts[TREND_BOUNDED] && m->unjudged == 0 ? TREND_BOUNDED : TREND_UNKNOWN;
 }
 
+void words_unjudged_mappings(struct words *w, uint64_t bytes)
+{
+	if (bytes)
+		text_format(w, "; up to {} of mappings are not judged (--view growth --kind mmap)",
+			    value_bytes(bytes));
+}
+
 static void words_unknown(struct words *w, const struct maker *m)
 {
 	words_text(w, "growth is unknown: ");
-	if (m->time.moments >= TREND_MOMENTS) {
-		words_text(w, "no site grows for certain, and too much memory is in sites that "
-			      "changed by few blocks, in few steps, or too late");
+	if (m->selection.count == 0) {
+		words_text(w, "no such site was recorded");
+		words_unjudged_mappings(w, selection_unjudged_mappings(&m->selection, m->query));
 		return;
 	}
-	words_count(w, m->time.moments, " snapshot", " snapshots");
+	if (m->time.moments >= TREND_MOMENTS) {
+		words_text(w, m->growth.uncertain_sites
+				      ? "no site grows for certain, and too few blocks were "
+					"sampled to rule it out"
+				      : "no site grows for certain, and too much memory is in "
+					"sites that changed by few blocks, in few steps, or too "
+					"late");
+		return;
+	}
 	words_text(w, arena_printf(&m->result->arena,
-				   " in the last two thirds, and a verdict needs %d; record for "
-				   "longer, or take more of them: record --every",
-				   TREND_MOMENTS));
+				   "a verdict needs %d snapshots in the last two thirds, and there "
+				   "%s %zu; record for longer, or more often (--every, "
+				   "HEAPGAUGE_EVERY)",
+				   TREND_MOMENTS, m->time.moments == 1 ? "is" : "are",
+				   m->time.moments));
 }
 
 static void describe_judged(struct sentences *s, const struct maker *m)
@@ -217,8 +242,23 @@ static void describe_judged(struct sentences *s, const struct maker *m)
 	if (!m->verdicts[TREND_UNKNOWN])
 		return;
 	words_count(&unknown, m->verdicts[TREND_UNKNOWN], " site", " sites");
-	words_text(&unknown, " came too late, or changed by too few blocks, to be judged");
+	words_text(&unknown, " came too late, changed by too few blocks, or had too few samples");
 	sentences_add(s, "unknown", &unknown, NULL);
+}
+
+/* The first process whose resident set rose: recorded heap blocks do not explain it. */
+static void describe_rss(struct sentences *s, const struct maker *m)
+{
+	for (size_t i = 0; i < m->profile->process_count; i++) {
+		struct words w = { 0 };
+
+		if (!m->selection.processes[i] || !words_rss_rose(&w, &m->profile->processes[i]))
+			continue;
+		if (m->profile->process_count > 1)
+			text_format(&w, " (pid {})", value_id(m->profile->processes[i].pid));
+		sentences_add(s, "RSS", &w, NULL);
+		return;
+	}
 }
 
 void words_growth(struct words *w, const struct growth *growth)
@@ -228,6 +268,21 @@ void words_growth(struct words *w, const struct growth *growth)
 		words_count(w, growth->sites, " site", " sites");
 	else
 		words_text(w, "very many sites, none of which grows for certain");
+}
+
+/* "no heap site grows" */
+static void words_bounded(struct words *w, const struct maker *m)
+{
+	static const char *const sites[] = {
+		[KINDS_DEFAULT] = "no heap site grows",
+		[KINDS_HEAP] = "no heap site grows",
+		[KINDS_MMAP] = "no site of mappings grows",
+		[KINDS_POOL] = "no site of pools grows",
+		[KINDS_ALL] = "no site of heap or mappings grows",
+	};
+
+	words_text(w, sites[m->query->kinds]);
+	words_unjudged_mappings(w, selection_unjudged_mappings(&m->selection, m->query));
 }
 
 static bool describe_all(struct maker *m)
@@ -242,7 +297,7 @@ static bool describe_all(struct maker *m)
 		words_growth(&w, &m->growth);
 		break;
 	case TREND_BOUNDED:
-		words_text(&w, "no heap site grows");
+		words_bounded(&w, m);
 		break;
 	case TREND_UNKNOWN:
 		words_unknown(&w, m);
@@ -251,6 +306,8 @@ static bool describe_all(struct maker *m)
 	sentences_add(&s, NULL, &w, NULL);
 	if (verdict(m) != TREND_UNKNOWN)
 		describe_judged(&s, m);
+	if (verdict(m) != TREND_GROWING)
+		describe_rss(&s, m);
 	return sentences_end(&s);
 }
 
@@ -259,11 +316,15 @@ static void fill_head(struct maker *m)
 	struct result *r = m->result;
 
 	result_head_add(r, "growing_bytes_per_second",
-			value_change(UNIT_BYTES_RATE, m->growth.per_second));
+			verdict(m) == TREND_UNKNOWN
+				? value_unknown()
+				: value_change(UNIT_BYTES_RATE, m->growth.per_second));
 	result_head_add(r, "growing_sites", value_count(m->verdicts[TREND_GROWING]));
 	result_head_add(r, "bounded_sites", value_count(m->verdicts[TREND_BOUNDED]));
 	result_head_add(r, "unknown_sites", value_count(m->verdicts[TREND_UNKNOWN]));
 	result_head_add(r, "heap_verdict", value_text(trend_name(verdict(m))));
+	result_head_add(r, "unjudged_mapped_bytes",
+			value_bytes(selection_unjudged_mappings(&m->selection, m->query)));
 }
 
 static int check(const struct query *query, struct error *error)
@@ -286,7 +347,7 @@ struct result *analyse_growth(const struct profile *profile, struct locations *l
 	if (check(query, error) < 0 ||
 	    selection_make(&m.selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
-	m.result = result_begin("growth", profile, query, 5);
+	m.result = result_begin("growth", profile, query, 6);
 	bool done = m.result && judge_all(&m) && fill_table(&m) && describe_all(&m) &&
 		    result_notes(m.result, profile, locations,
 				 m.selection.whole.calls ? NULL : nothing_recorded(profile));

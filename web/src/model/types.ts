@@ -391,6 +391,7 @@ export interface Finding {
 
 export interface AdviceResult extends Head {
 	finding_count: number;
+	unjudged_mapped_bytes: number;
 	findings: Finding[];
 	frames: Frame[];
 }
@@ -416,11 +417,12 @@ export interface GrowingSite {
 }
 
 export interface GrowthResult extends Head {
-	growing_bytes_per_second: number;
+	growing_bytes_per_second: number | null;
 	growing_sites: number;
 	bounded_sites: number;
 	unknown_sites: number;
 	heap_verdict: string;
+	unjudged_mapped_bytes: number;
 	sites: GrowingSite[];
 	frames: Frame[];
 }

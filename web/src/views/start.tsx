@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { Icicle } from '../flame/icicle';
 import { savingsOf } from '../model/advice';
 import { base, ownerOf, placeOf, shortName, splitOwner } from '../model/frames';
+import { unjudgedWords } from '../model/growth';
 import { listedOf, pidsOf, startedOf } from '../model/processes';
 import { ask as askParams, canonical, filtersOf, ignoredFilters, sumQuestion } from '../model/query';
 import { useAnswer, type Answer } from '../model/source';
@@ -171,7 +172,7 @@ function Findings({ scope }: { scope: State }) {
 			<Answered answer={answer} what="Looking for possible improvements">
 				{(advice) =>
 					advice.findings.length === 0 ? (
-						<p class="soft">No findings: no rule matches this recording.</p>
+						<p class="soft">No findings: no rule matches the recorded sites{unjudgedWords(advice)}.</p>
 					) : (
 						<ol class="findings">
 							{advice.findings.map((finding, i) => {

@@ -115,7 +115,7 @@ function Growing() {
 							<p class="soft">
 								Growth: {growthFigure(growth)}, {growthWords(growth)}.{' '}
 								{plural(growth.bounded_sites, 'site is', 'sites are')} bounded,{' '}
-								{count(growth.unknown_sites)} not known.
+								{count(growth.unknown_sites)} unknown.
 							</p>
 							<table class="plain layers">
 								<tbody>
