@@ -93,6 +93,9 @@ int budgets_read(struct budgets *budgets, const char *path, struct error *error)
 		}
 		status = set_by_key(last, entry, path, error);
 	}
+	if (status == 0 && ini.count == 0)
+		status = error_set(error, "%s has no budget: add a line such as max-peak = 64MiB",
+				   path);
 	if (status == 0 && !vector_push(&budgets->files, path))
 		status = error_set(error, "out of memory");
 	buffer_release(&text);
@@ -157,6 +160,23 @@ static int run_check(const struct check_command *c, const struct profile *profil
 	locations_free(locations);
 	names_free(names);
 	return status;
+}
+
+struct check_command check_command_make(struct budgets *budgets, FILE *out)
+{
+	return (struct check_command){
+		.format = "text",
+		.budgets = budgets,
+		.query = { .filters = { .builtin = true } },
+		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
+		.out = out,
+	};
+}
+
+void check_command_release(struct check_command *c)
+{
+	filters_release(&c->query.filters);
+	free(c->sites);
 }
 
 int check_recording(const struct check_command *c, struct error *error)

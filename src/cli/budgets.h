@@ -24,10 +24,6 @@ int budget_set(struct budget *budget, enum check_measure measure, const char *va
 int budgets_read(struct budgets *budgets, const char *path, struct error *error);
 void budgets_release(struct budgets *budgets);
 
-/*
- * Checks the recording and prints the findings. Returns the exit status: 0 if all budgets are kept, 1 if one is
- * exceeded, 2 if the check cannot be made.
- */
 struct check_command {
 	char *sites; /* one regex that matches every stack to count; NULL: count all stacks */
 	const char *recording, *baseline, *junit; /* baseline and junit may be NULL */
@@ -39,6 +35,13 @@ struct check_command {
 	struct names_options names;
 	FILE *out;
 };
+/* The defaults of `heapgauge check` and `record --check`. Release with check_command_release. */
+struct check_command check_command_make(struct budgets *budgets, FILE *out);
+void check_command_release(struct check_command *command);
+/*
+ * Checks the recording and prints the findings. Returns the exit status: 0 if all budgets are met, 1 if one is
+ * exceeded, 2 if one cannot be judged.
+ */
 int check_recording(const struct check_command *command, struct error *error);
 
 #endif

@@ -43,14 +43,13 @@ static void print_row(FILE *out, const struct check_row *row)
 	const char *name = check_measures[row->measure].words;
 
 	print_printable(out, row->program);
-	if (row->verdict == CHECK_UNKNOWN && row->why && row->limit == 0 && row->value == 0 &&
-	    row->pid == 0) {
+	if (!row->has_limit) {
 		fputs(": ", out);
 		print_printable(out, row->why);
 		return;
 	}
-	if (row->is_unknown) {
-		fprintf(out, "  %s not known, limit %s: ", name,
+	if (!row->has_value) {
+		fprintf(out, "  %s unknown, limit %s: ", name,
 			check_text(row->measure, row->limit).text);
 		print_printable(out, row->why);
 		return;
@@ -79,20 +78,52 @@ static void print_row(FILE *out, const struct check_row *row)
 	}
 }
 
+static const char *plural(size_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+/* Pre: at least one row. */
+static void print_headline(FILE *out, const struct check *check)
+{
+	if (check->broken)
+		fprintf(out, "%zu budget%s exceeded", check->broken, plural(check->broken));
+	if (check->unknown)
+		fprintf(out, "%s%zu budget%s cannot be checked", check->broken ? ", " : "",
+			check->unknown, plural(check->unknown));
+	if (check->broken || check->unknown)
+		return;
+	if (check->rows.count == 1)
+		fputs("the budget is met", out);
+	else
+		fprintf(out, "all %zu budgets met", check->rows.count);
+}
+
+/* The memory that no budget covers. The caller frees the text; NULL if there is none, or if out of memory. */
+static char *mapped_text(const struct check *check)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *memory = check->mapped.processes ? open_memstream(&text, &size) : NULL;
+
+	if (!memory)
+		return NULL;
+	fprintf(memory, "mappings are not part of these budgets: up to %s in ",
+		units_bytes(check->mapped.most_bytes).text);
+	print_printable(memory, check->mapped.program);
+	if (check->mapped.processes > 1)
+		fprintf(memory, ", the most of %zu processes", check->mapped.processes);
+	fclose(memory);
+	return text;
+}
+
 void check_print_text(FILE *out, const struct check *check)
 {
 	size_t kept = check->rows.count - check->broken - check->unknown;
 
-	if (check->broken)
-		fprintf(out, "heapgauge: %zu budget%s exceeded\n", check->broken,
-			check->broken == 1 ? "" : "s");
-	else if (check->unknown)
-		fprintf(out, "heapgauge: %zu budget%s cannot be checked\n", check->unknown,
-			check->unknown == 1 ? "" : "s");
-	else if (kept == 1)
-		fputs("heapgauge: the budget is met\n", out);
-	else
-		fprintf(out, "heapgauge: all %zu budgets met\n", kept);
+	fputs("heapgauge: ", out);
+	print_headline(out, check);
+	fputc('\n', out);
 	for (size_t i = 0; i < check->rows.count; i++) {
 		const struct check_row *row = &check->rows.at[i];
 
@@ -110,6 +141,10 @@ void check_print_text(FILE *out, const struct check *check)
 	}
 	if (kept > KEPT_MAX && kept < check->rows.count)
 		fprintf(out, "  ok  %zu others\n", kept);
+	AUTO_FREE char *mapped = mapped_text(check);
+
+	if (mapped)
+		fprintf(out, "      %s\n", mapped);
 }
 
 /* The caller frees the text; NULL if out of memory. */
@@ -180,8 +215,18 @@ void check_print_github(FILE *out, const struct check *check)
 		print_escaped(out, text, "%\r\n");
 		fputc('\n', out);
 	}
-	if (!check->broken && !check->unknown)
-		fprintf(out, "::notice title=heapgauge::all %zu budgets met\n", check->rows.count);
+	if (!check->broken && !check->unknown) {
+		fputs("::notice title=heapgauge::", out);
+		print_headline(out, check);
+		fputc('\n', out);
+	}
+	AUTO_FREE char *mapped = mapped_text(check);
+
+	if (mapped) {
+		fputs("::notice title=heapgauge::", out);
+		print_escaped(out, mapped, "%\r\n");
+		fputc('\n', out);
+	}
 }
 
 static const char *verdict_name(enum check_verdict verdict)
@@ -189,6 +234,15 @@ static const char *verdict_name(enum check_verdict verdict)
 	static const char *const names[] = { "ok", "broken", "unknown" };
 
 	return names[verdict];
+}
+
+static void put_number(struct json *j, const char *key, bool is_known, int64_t value)
+{
+	json_key(j, key);
+	if (is_known)
+		json_i64(j, value);
+	else
+		json_null(j);
 }
 
 int check_print_json(FILE *out, const struct check *check)
@@ -200,6 +254,7 @@ int check_print_json(FILE *out, const struct check *check)
 	json_field_schema(&j);
 	json_field_u64(&j, "broken", check->broken);
 	json_field_u64(&j, "unknown", check->unknown);
+	put_number(&j, "mapped_bytes", check->mapped.known, (int64_t)check->mapped.most_bytes);
 	json_key(&j, "budgets");
 	json_array(&j);
 	for (size_t i = 0; i < check->rows.count; i++) {
@@ -208,15 +263,11 @@ int check_print_json(FILE *out, const struct check *check)
 		json_object(&j);
 		json_field_string(&j, "program", row->program);
 		json_field_u64(&j, "pid", row->pid);
-		json_field_string(&j, "measure", check_measures[row->measure].name);
+		json_field_string(&j, "measure",
+				  row->has_measure ? check_measures[row->measure].name : NULL);
 		json_field_string(&j, "verdict", verdict_name(row->verdict));
-		if (row->is_unknown) {
-			json_key(&j, "value");
-			json_null(&j);
-		} else {
-			json_field_i64(&j, "value", row->value);
-		}
-		json_field_i64(&j, "limit", row->limit);
+		put_number(&j, "value", row->has_value, row->value);
+		put_number(&j, "limit", row->has_limit, row->limit);
 		if (row->estimate) {
 			json_field_double(&j, "value_error", round(row->error));
 			json_field_i64(&j, "low", row->low);
@@ -288,7 +339,8 @@ void check_print_junit(FILE *out, const struct check *check)
 
 		fputs("  <testcase classname=\"", out);
 		print_xml(out, row->program);
-		fprintf(out, "\" name=\"%s\"", check_measures[row->measure].key);
+		fprintf(out, "\" name=\"%s\"",
+			row->has_measure ? check_measures[row->measure].key : "recorded");
 		if (row->responsible_count && row->responsible[0].file) {
 			const char *path = path_in_workspace(row->responsible[0].file);
 
@@ -303,6 +355,13 @@ void check_print_junit(FILE *out, const struct check *check)
 		fprintf(out, ">\n    <%s message=\"", element);
 		print_xml(out, text ? text : "");
 		fprintf(out, "\"/>\n  </testcase>\n");
+	}
+	AUTO_FREE char *mapped = mapped_text(check);
+
+	if (mapped) {
+		fputs("  <system-out>", out);
+		print_xml(out, mapped);
+		fputs("</system-out>\n", out);
 	}
 	fputs("</testsuite>\n", out);
 }

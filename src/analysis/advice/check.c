@@ -22,6 +22,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 #include "base/confidence.h"
+#include "model/estimates.h"
 #include "model/image/reach.h"
 #include "model/missed.h"
 #include "util/cleanup.h"
@@ -60,7 +61,8 @@ struct judge {
 	struct locations *locations;
 	const struct check_options *options;
 	struct error *error;
-	const bool *chosen; /* by process: whether it is checked */
+	const bool *chosen; /* by process: whether it is to be checked */
+	bool *judged;	    /* by process: whether it was */
 };
 
 static const char *program_of(const struct profile_process *p)
@@ -118,17 +120,15 @@ static int growth_of(const struct profile_process *p, struct measured *ret, cons
 	ret->value = growth.per_second;
 	ret->is_unknown = growth.verdict == TREND_UNKNOWN;
 	if (ret->is_unknown)
-		*ret_why =
-			trends.heap.moments < TREND_MOMENTS
-				? "the run was too short to detect growth"
-				: "no trend is certain: heapgauge report --view growth lists what "
-				  "was judged";
+		*ret_why = trends.heap.moments < TREND_MOMENTS
+				   ? "too few snapshots to detect growth: record for longer, or "
+				     "with a smaller --every"
+				   : "no trend is certain: heapgauge report --view growth lists "
+				     "what was judged";
+	else if (growth.is_partial)
+		*ret_why = "much memory is in sites whose trend is unknown: heapgauge report "
+			   "--view growth lists what was judged";
 	return 0;
-}
-
-static bool is_sampled(const struct profile_process *p)
-{
-	return p->interval != 0 || strcmp(p->mode, "sampled") == 0;
 }
 
 /* A heap profile of another tool that may have been sampled. */
@@ -213,7 +213,7 @@ static int measure(const struct judge *j, const struct profile *profile,
 	*ret = (struct measured){
 		.value = which == CHECK_UNREACHABLE ? unreachable_of(&s)
 						    : selection_cost(&s, &s.sum),
-		.estimate = is_sampled(p),
+		.estimate = profile_is_sampled(p),
 		.error = sqrt(fabs(cost_variance(s.cost, &s.sum, s.duration_ns))),
 		.factor = confidence_factor((uint64_t)s.sum.variance.samples),
 		.bias = which == CHECK_PEAK ? (double)p->peak_bias_bytes : 0,
@@ -361,7 +361,7 @@ static int judge_row(struct judge *j, const struct profile_process *p,
 
 	if (measure(j, j->profile, p, row->measure, &m, &row->why) < 0)
 		return -1;
-	row->is_unknown = m.is_unknown;
+	row->has_value = !m.is_unknown;
 	row->value = m.value;
 	set_interval(row, &m);
 	if ((row->estimate ? row->low : row->value) > row->limit) {
@@ -411,10 +411,12 @@ static const struct profile_process *same_in_order(const struct judge *j, size_t
 static int judge_baseline(struct judge *j, const struct profile_process *p,
 			  const struct profile_process *old, enum check_measure which)
 {
-	struct check_row row = {
-		.program = program_of(p), .pid = p->pid, .measure = which, .has_baseline = true
-	};
-
+	struct check_row row = { .program = program_of(p),
+				 .pid = p->pid,
+				 .has_measure = true,
+				 .measure = which,
+				 .has_limit = true,
+				 .has_baseline = true };
 	struct measured before = { 0 };
 
 	if (measure(j, j->options->baseline, old, which, &before, &row.why) < 0)
@@ -422,6 +424,8 @@ static int judge_baseline(struct judge *j, const struct profile_process *p,
 	if (before.is_unknown) {
 		const struct check_row unknown = {
 			.program = row.program,
+			.pid = row.pid,
+			.has_measure = true,
 			.measure = which,
 			.verdict = CHECK_UNKNOWN,
 			.why = arena_printf(&j->check->arena,
@@ -445,7 +449,9 @@ static int judge_process(struct judge *j, const struct profile_process *p,
 	for (enum check_measure m = 0; m < CHECK_MEASURES; m++) {
 		struct check_row row = { .program = program_of(p),
 					 .pid = p->pid,
+					 .has_measure = true,
 					 .measure = m,
+					 .has_limit = true,
 					 .limit = budget->limit[m] };
 
 		if (budget->has[m] && judge_row(j, p, NULL, &row) < 0)
@@ -496,6 +502,7 @@ static int judge_budget(struct judge *j, const struct budget *budget)
 		if (p->end == PROFILE_BECAME && !budget->pattern)
 			continue;
 		matched++;
+		j->judged[i] = true;
 		if (judge_process(j, p, budget) < 0)
 			return -1;
 	}
@@ -505,7 +512,9 @@ static int judge_budget(struct judge *j, const struct budget *budget)
 		return missed < 0 ? -1 : 0;
 	const struct check_row row = { .program = budget->pattern ? budget->pattern : "?",
 				       .verdict = CHECK_UNKNOWN,
-				       .why = "no process of that name was recorded" };
+				       .why = budget->pattern
+						      ? "no process of that name was recorded"
+						      : "no process was recorded" };
 
 	return push(j, &row);
 }
@@ -520,7 +529,7 @@ static int judge_all_baselines(struct judge *j)
 		.why = "no process of that name is in the baseline: heapgauge diff compares "
 		       "programs of different names",
 	};
-	size_t matched = 0;
+	size_t rows = j->check->rows.count;
 
 	for (size_t i = 0; i < j->profile->process_count; i++) {
 		const struct profile_process *p = &j->profile->processes[i];
@@ -535,18 +544,45 @@ static int judge_all_baselines(struct judge *j)
 			unmatched.why = unrecorded_allocator;
 			continue;
 		}
-		matched += old != NULL;
-		for (size_t k = 0; old && k < ARRAY_SIZE(compared); k++)
+		if (!old)
+			continue;
+		j->judged[i] = true;
+		unmatched.why = "no measure of it could be compared with the baseline";
+		for (size_t k = 0; k < ARRAY_SIZE(compared); k++)
 			if (knows(j->profile, compared[k]) &&
 			    knows(j->options->baseline, compared[k]) &&
 			    !is_too_early(p, compared[k]) && !is_too_early(old, compared[k]) &&
 			    judge_baseline(j, p, old, compared[k]) < 0)
 				return -1;
 	}
-	return matched || !unmatched.program ? 0 : push(j, &unmatched);
+	if (j->check->rows.count > rows)
+		return 0;
+	if (!unmatched.program)
+		unmatched = (struct check_row){ .program = "?",
+						.verdict = CHECK_UNKNOWN,
+						.why = "no process was recorded" };
+	return push(j, &unmatched);
 }
 
-/* A filter that matches no stack in any process would satisfy every budget. */
+static void sum_mappings(const struct judge *j)
+{
+	struct check *check = j->check;
+
+	check->mapped.known = !profile_is_imported(j->profile);
+	for (size_t i = 0; i < j->profile->process_count; i++) {
+		const struct profile_process *p = &j->profile->processes[i];
+
+		if (!j->judged[i] || p->mmap_peak_bytes == 0)
+			continue;
+		check->mapped.processes++;
+		if (p->mmap_peak_bytes <= check->mapped.most_bytes)
+			continue;
+		check->mapped.most_bytes = p->mmap_peak_bytes;
+		check->mapped.program = program_of(p);
+	}
+}
+
+/* A filter that matches no heap stack in any process would satisfy every budget. */
 static int expect_sites(const struct judge *j)
 {
 	struct query q = question(j, CHECK_CALLS);
@@ -554,7 +590,6 @@ static int expect_sites(const struct judge *j)
 
 	if (q.filters.rules.count == 0)
 		return 0;
-	q.kinds = KINDS_ALL;
 	if (!knows(j->profile, CHECK_CALLS))
 		q.cost = COST_LIVE;
 	if (selection_make(&s, j->profile, j->locations, &q, (struct view_defaults){ 0 },
@@ -565,24 +600,35 @@ static int expect_sites(const struct judge *j)
 	selection_release(&s);
 	return some ? 0
 		    : error_set(j->error,
-				"no stack matches --site: 'heapgauge report --view sites' "
+				"no heap stack matches --site: 'heapgauge report --view sites' "
 				"lists all sites");
 }
 
 int check_run(struct check *check, const struct profile *profile, struct locations *locations,
 	      const struct check_options *options, struct error *error)
 {
-	struct judge j = { check, profile, locations, options, error };
+	struct judge j = { .check = check,
+			   .profile = profile,
+			   .locations = locations,
+			   .options = options,
+			   .error = error };
 
 	*check = (struct check){ 0 };
 	j.chosen = choose_processes(profile, options->query->filters.process, &check->arena, error);
 	if (!j.chosen || expect_sites(&j) < 0)
 		goto fail;
+	j.judged = ARENA_ARRAY(&check->arena, bool, profile->process_count + 1);
+	if (!j.judged) {
+		error_set(error, "out of memory");
+		goto fail;
+	}
 	for (size_t i = 0; i < options->budget_count; i++)
 		if (judge_budget(&j, &options->budgets[i]) < 0)
 			goto fail;
-	if (!options->baseline || judge_all_baselines(&j) == 0)
-		return 0;
+	if (options->baseline && judge_all_baselines(&j) < 0)
+		goto fail;
+	sum_mappings(&j);
+	return 0;
 fail:
 	check_release(check);
 	return -1;

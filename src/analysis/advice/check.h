@@ -54,11 +54,13 @@ enum check_verdict { CHECK_OK, CHECK_BROKEN, CHECK_UNKNOWN };
 
 enum { CHECK_RESPONSIBLE = 3 };
 struct check_row {
-	const char *program; /* base name of the executable */
-	uint32_t pid;
+	const char
+		*program; /* base name of the executable; of a row about no process: the pattern */
+	uint32_t pid;	  /* 0: the row is about no process */
+	bool has_measure; /* false: nothing was measured, and `why` says why */
 	enum check_measure measure;
 	enum check_verdict verdict;
-	bool is_unknown; /* the recording does not have the value, which is 0 then */
+	bool has_value, has_limit; /* false: the value or the limit is unknown, and 0 */
 	int64_t value, limit;
 	/* For an estimate: its standard error and its 95 % confidence interval. A limit inside the interval is neither
 	 * kept nor exceeded. If the baseline is an estimate too, they are of the difference. */
@@ -81,12 +83,19 @@ struct check_row {
 
 struct check {
 	struct arena arena;
-	VECTOR(struct check_row) rows; /* by process, by measure */
+	VECTOR(struct check_row) rows; /* by process, by measure; never empty */
 	size_t broken, unknown;
+	/* Mappings of the checked processes: no measure includes them. */
+	struct {
+		bool known;	     /* false: a heap profile of another tool does not have them */
+		size_t processes;    /* that mapped memory */
+		uint64_t most_bytes; /* the largest peak of one process ... */
+		const char *program; /* ... and its base name; NULL: none */
+	} mapped;
 };
 
-/* -1 with the error set. A budget that matches no process, or a baseline none of whose processes is here, gets a row of its own, with the
- * verdict UNKNOWN. */
+/* -1 with the error set. A budget that matches no process, or a baseline that nothing could be compared with, gets a row of its own, with
+ * the verdict UNKNOWN. */
 int check_run(struct check *check, const struct profile *profile, struct locations *locations,
 	      const struct check_options *options, struct error *error);
 void check_release(struct check *check);

@@ -161,18 +161,11 @@ static int check(void *state, const struct common_options *common, struct error 
 static int run_check_command(int argc, char **argv)
 {
 	struct budgets budgets = { .arena = ARENA_INIT };
-	struct check_command c = {
-		.format = "text",
-		.budgets = &budgets,
-		.query = { .filters = { .builtin = true } },
-		.names = { .use_symbols = true, .use_store = true, .style = NAMES_SHORT },
-		.out = stdout
-	};
+	struct check_command c = check_command_make(&budgets, stdout);
 	const struct command_steps steps = { take_option, check_options, check };
 	int status = command_run(&command_check, &steps, &c, argc, argv);
 
-	filters_release(&c.query.filters);
-	free(c.sites);
+	check_command_release(&c);
 	budgets_release(&budgets);
 	return status;
 }

@@ -113,7 +113,7 @@ def test_check_says_yes_no_and_cannot_tell(run, recordings, scratch):
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
     assert suite.find("testcase/failure") is not None
     run("check", scratch / "no-such.hg", "--max-peak", "1", status=2)
-    assert "too short" in run("check", new, "--max-growth", "1KiB/s", status=2)
+    assert "too few snapshots" in run("check", new, "--max-growth", "1KiB/s", status=2)
 
 
 def test_check_counts_only_the_sites_it_is_told_to(run, recordings):

@@ -137,7 +137,7 @@ def test_a_check_fails_on_unreachable_blocks_and_needs_an_image(paused, target, 
     assert check(path, str(3000 + 256 + 640 + 128)).returncode == 0
     assert check(path, str(3000 + 256 + 640 + 127)).returncode == 1
     without = check(run.scratch / "paused.hg", "0")
-    assert without.returncode == 2 and "unreachable not known, limit 0 B: the process has no image: heapgauge image PID" in without.stdout + without.stderr
+    assert without.returncode == 2 and "unreachable unknown, limit 0 B: the process has no image: heapgauge image PID" in without.stdout + without.stderr
 
 
 @needs_copies

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from compiled import WAIT_SECONDS, compile_c
+from compiled import WAIT_SECONDS, compile_c, wait_for
+from recorder import library
 
 TINY = r"""
 #include <stdlib.h>
@@ -98,7 +99,7 @@ def test_a_site_that_matches_nothing_keeps_no_budget(check, record, scratch):
     """N6: and of several sites a stack need match only one."""
     run = record([compile_c(scratch, "grows", GROWS), "100000"])
     status, _, said = check(run.path, "--max-leaked", "0", "--site", "nosuch")
-    assert status == 2 and "no stack matches --site" in said
+    assert status == 2 and "no heap stack matches --site" in said
     assert check(run.path, "--max-leaked", "100000", "--site", "^grow$")[0] == 0
     assert check(run.path, "--max-leaked", "104999", "--site", "^grow$", "--site", "^other$")[0] == 1
     assert check(run.path, "--max-leaked", "105000", "--site", "^grow$", "--site", "^other$")[0] == 0
@@ -155,6 +156,21 @@ def test_hello_world_leaks_nothing_and_one_byte_is_seen(language, check, record,
         status, answer, _ = check(run.path, "--max-leaked", "0")
         assert (status, answer["budgets"][0]["value"]) == ((1, 1) if text else (0, 0)), answer
     assert check(run.path, "--max-leaked", "0", "--suppressions", "none")[1]["budgets"][0]["value"] > 1
+
+
+@pytest.mark.parametrize("language", HELLO)
+def test_record_and_check_agree_on_hello_world(language, heapgauge, clean_env, check, scratch):
+    """In one step as in two: the same memory is suppressed."""
+    compiler, source, leak = HELLO[language]
+    budgets = scratch / "budgets.ini"
+    budgets.write_text("max-leaked = 0\n")
+    for name, text, status in (("hello", "", 0), ("leaky", leak, 1)):
+        (scratch / f"{name}.{language}").write_text(source.replace("LEAK", text))
+        subprocess.run([*compiler, "-g", scratch / f"{name}.{language}", "-o", scratch / name], check=True, timeout=WAIT_SECONDS, cwd=scratch)
+        argv = [heapgauge, "record", "-q", "-o", scratch / f"{name}.hg", "--check", budgets, "--", scratch / name]
+        done = subprocess.run(argv, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
+        assert done.returncode == status, done.stderr
+        assert check(scratch / f"{name}.hg", "--budgets", budgets)[0] == status
 
 
 def test_a_tolerance_in_bytes_and_the_source_line(check, record, scratch):
@@ -291,3 +307,101 @@ def test_without_a_sample_there_is_no_upper_bound(check, heapgauge, clean_env, r
     status, said, _ = check(path, "--max-peak", "1GiB")
     assert status == 2 and [(row["low"], row["high"]) for row in said["budgets"]] == [(0, None)]
     assert "peak 0 B (at least 0 B at 95 % confidence) <= 1.0 GiB, but " in said_of(heapgauge, clean_env, path, "--max-peak", "1GiB")
+
+
+# Maps a MiB every 20 ms and writes to it; its heap is one block.
+MAPS = r"""
+#define _DEFAULT_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static void *volatile block;
+__attribute__((noinline)) void map_window(void) { memset(mmap(0, 1 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 1 << 20); __asm__(""); }
+int main(void) { block = malloc(100); for (int i = 0; i < 100; i++) { map_window(); usleep(20000); } }
+"""
+
+
+def test_mappings_are_said_to_be_outside_of_all_budgets(check, heapgauge, clean_env, record, scratch, report_json):
+    run = record([compile_c(scratch, "maps", MAPS)])
+    status, said, _ = check(run.path, "--max-peak", "1MiB")
+    assert status == 0 and said["mapped_bytes"] == 100 << 20
+    line = "mappings are not part of these budgets: up to 100.0 MiB in maps"
+    assert said_of(heapgauge, clean_env, run.path, "--max-peak", "1MiB").splitlines()[-1].strip() == line
+    assert f"::notice title=heapgauge::{line}\n" in said_of(heapgauge, clean_env, run.path, "--max-peak", "1MiB", "--format", "github")
+    junit = scratch / "junit.xml"
+    check(run.path, "--max-peak", "1MiB", "--junit", junit)
+    assert f"<system-out>{line}</system-out>" in junit.read_text()
+    status, _, error = check(run.path, "--max-peak", "1MiB", "--site", "map_window")
+    assert status == 2 and "no heap stack matches --site" in error
+    for view in "growth", "advice":
+        assert report_json(run.path, view)["unjudged_mapped_bytes"] == 100 << 20
+        text = subprocess.run([heapgauge, "report", run.path, "--view", view], env=clean_env, capture_output=True, text=True, check=True).stdout
+        assert "up to 100.0 MiB of mappings are not judged (--view growth --kind mmap)" in text.splitlines()[0], text
+    assert report_json(run.path, "growth", "--kind", "mmap")["unjudged_mapped_bytes"] == 0
+
+
+def test_one_budget_is_said_in_the_singular(heapgauge, clean_env, record, scratch):
+    run = record([compile_c(scratch, "one", ONE)])
+    for options, line in ((("--max-peak", "1MiB"), "the budget is met"), (("--max-peak", "1MiB", "--max-calls", "9"), "all 2 budgets met")):
+        assert said_of(heapgauge, clean_env, run.path, *options).splitlines()[0] == f"heapgauge: {line}"
+        assert said_of(heapgauge, clean_env, run.path, *options, "--format", "github") == f"::notice title=heapgauge::{line}\n"
+
+
+def test_rows_about_no_measure_have_no_number(check, record, scratch):
+    run = record([compile_c(scratch, "one", ONE)])
+    budgets, junit = scratch / "budgets.ini", scratch / "junit.xml"
+    budgets.write_text("[other]\nmax-peak = 1MiB\n")
+    status, said, _ = check(run.path, "--budgets", budgets, "--junit", junit)
+    (row,) = said["budgets"]
+    assert status == 2 and said["unknown"] == 1
+    assert (row["program"], row["pid"], row["measure"], row["value"], row["limit"]) == ("other", 0, None, None, None)
+    assert '<testcase classname="other" name="recorded">' in junit.read_text()
+
+
+def test_nothing_checked_is_no_success(check, heapgauge, clean_env, record, scratch):
+    """A file without a budget, before anything runs."""
+    program = compile_c(scratch, "one", ONE)
+    budgets = scratch / "budgets.ini"
+    budgets.write_text("# max-peak = 1MiB\n")
+    run = record([program])
+    assert check(run.path, "--budgets", budgets)[0] == 2
+    argv = [heapgauge, "record", "-o", scratch / "none.hg", "--check", budgets, "--", program]
+    done = subprocess.run(argv, env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
+    assert done.returncode == 2 and f"{budgets} has no budget" in done.stderr and not (scratch / "none.hg").exists()
+
+
+LEAKS = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile block;
+__attribute__((noinline)) void leak(void) { block = malloc(1000); }
+int main(int argc, char **argv) { for (long i = 0; i < atol(argv[1]); i++) { leak(); usleep(5000); } if (argc > 2) raise(SIGKILL); }
+"""
+
+
+def test_growth_that_was_not_judged_meets_no_budget(check, heapgauge, clean_env, record, report_json, scratch):
+    """Too short a run, a process that was killed early, one that was attached for a moment, and a profile of another tool."""
+    program = compile_c(scratch, "leaks", LEAKS)
+    short = record([program, "10"]).path
+    killed = record([program, "10", "killed"]).path
+    late, self_recorded = scratch / "late.hg", clean_env | {"LD_PRELOAD": str(library(heapgauge.parent))}
+    with subprocess.Popen([program, "100000"], env=self_recorded) as run:
+        try:
+            argv = [heapgauge, "record", "-q", "--pid", str(run.pid), "--duration", "300ms", "-o", late]
+            wait_for(lambda: subprocess.run(argv, env=clean_env, capture_output=True, timeout=WAIT_SECONDS, check=False).returncode == 0, "the attach")
+            live = json.loads(subprocess.run([heapgauge, "report", "--pid", str(run.pid), "--view", "growth", "--format", "json"], env=clean_env, capture_output=True, check=True).stdout)
+        finally:
+            run.kill()
+    imported = scratch / "leaks.pb.gz"
+    subprocess.run([heapgauge, "export", short, "--format", "pprof", "-o", imported], env=clean_env, check=True, timeout=WAIT_SECONDS)
+    for path in short, killed, late, imported:
+        status, said, _ = check(path, "--max-growth", "1GiB/s")
+        (row,) = said["budgets"]
+        assert status == 2 and (row["measure"], row["verdict"], row["value"]) == ("growth", "unknown", None), path
+    for view in [report_json(path, "growth") for path in (short, killed, late)] + [live]:
+        assert (view["heap_verdict"], view["growing_bytes_per_second"]) == ("unknown", None)
+    for form in "text", "markdown":
+        argv = [heapgauge, "report", late, "--view", "growth", "--format", form]
+        assert "growth is unknown: a verdict needs 8 snapshots" in subprocess.run(argv, env=clean_env, capture_output=True, text=True, check=True).stdout
