@@ -32,6 +32,7 @@ struct comparing {
 	uint32_t *run_of;  /* run of each entry */
 	uint32_t *node_of; /* stack number of each entry */
 	size_t count;
+	struct arena arena; /* names of moments */
 	struct selection *ret;
 };
 
@@ -198,16 +199,50 @@ static bool tell_apart(struct comparing *x, bool by_entry, size_t *ret_count)
 	return true;
 }
 
+/* Snapshots are numbered by the first run after. */
+static int select_run(struct comparing *x, size_t run, struct locations *locations,
+		      struct query alone, struct view_defaults defaults, struct error *error)
+{
+	const struct profile *first = x->c->after[0], *profile = profile_of(x->c, run);
+
+	if (profile != first &&
+	    (moment_of_other_run(first, profile, &x->arena, &alone.at, error) < 0 ||
+	     moment_of_other_run(first, profile, &x->arena, &alone.minus, error) < 0))
+		return -1;
+	return selection_make(&x->parts[run], profile, locations, &alone, defaults, error);
+}
+
 static int select_each(struct comparing *x, struct locations *locations, const struct query *alone,
 		       struct view_defaults defaults, struct error *error)
 {
 	for (size_t i = 0; i < x->c->before_count + x->c->after_count; i++) {
-		if (selection_make(&x->parts[i], profile_of(x->c, i), locations, alone, defaults,
-				   error) < 0)
+		if (select_run(x, i, locations, *alone, defaults, error) < 0)
 			return -1;
 		x->part_count++;
 	}
 	return 0;
+}
+
+static const char *side_moment(const struct selection *first, size_t count, struct arena *arena)
+{
+	return count == 1 ? first->moment
+			  : arena_printf(arena, "%s (the first of %zu runs)", first->moment, count);
+}
+
+/* "at the peak, 9.1 s; before: at the peak, 8.7 s" */
+static bool describe_moments(struct comparing *x)
+{
+	const struct comparison *c = x->c;
+	struct arena *arena = &x->ret->arena;
+
+	if (strcmp(x->parts[0].moment, x->ret->moment) == 0)
+		return true;
+	const char *before = side_moment(&x->parts[0], c->before_count, arena);
+	const char *after = side_moment(x->ret, c->after_count, arena);
+
+	if (before && after)
+		x->ret->moment = arena_printf(arena, "%s; before: %s", after, before);
+	return before && after && x->ret->moment;
 }
 
 static void release_parts(struct comparing *x)
@@ -248,7 +283,7 @@ int comparison_select(struct selection *selection, struct locations *locations,
 		      const struct query *query, struct view_defaults defaults, struct error *error)
 {
 	const struct comparison *c = query->against;
-	struct comparing x = { .c = c };
+	struct comparing x = { .c = c, .arena = ARENA_INIT };
 	size_t nodes = 0;
 	int status = -1;
 
@@ -260,7 +295,8 @@ int comparison_select(struct selection *selection, struct locations *locations,
 	if (select_parts(&x, locations, query, defaults, error) < 0)
 		goto done;
 	x.ret = &x.parts[c->before_count];
-	if (!collect(&x) || same_stacks(x.all, x.count, locations, x.node_of) < 0 ||
+	if (!describe_moments(&x) || !collect(&x) ||
+	    same_stacks(x.all, x.count, locations, x.node_of) < 0 ||
 	    !tell_apart(&x, query->has_axis && query->by == AXIS_ENTRY, &nodes)) {
 		error_set(error, "out of memory");
 		goto done;
@@ -280,6 +316,7 @@ int comparison_select(struct selection *selection, struct locations *locations,
 	status = 0;
 done:
 	release_parts(&x);
+	arena_release(&x.arena);
 	free(x.parts);
 	free(x.all);
 	free(x.run_of);

@@ -103,6 +103,60 @@ static int find_named(const struct profile *profile, const char *name, struct fo
 				 name);
 }
 
+/* NULL: it has none. */
+static const char *snapshot_name(const struct found *found)
+{
+	for (size_t i = 0; i < profile_moment_count(found->process); i++) {
+		struct profile_moment mark = profile_moment(found->process, i);
+
+		if (mark.snapshot == found->snapshot + 1)
+			return mark.name;
+	}
+	return NULL;
+}
+
+/* "name#2". NULL if out of memory. */
+static const char *counted_name(const struct profile *profile, const struct found *found,
+				const char *name, struct arena *arena)
+{
+	size_t number = 0;
+
+	for (size_t i = 0; i < profile->process_count; i++) {
+		const struct profile_process *p = &profile->processes[i];
+
+		for (size_t j = 0; j < profile_moment_count(p); j++) {
+			struct profile_moment mark = profile_moment(p, j);
+
+			number += mark.snapshot && strcmp(mark.name, name) == 0;
+			if (p == found->process && mark.snapshot == found->snapshot + 1)
+				return arena_printf(arena, "%s#%zu", name, number);
+		}
+	}
+	return NULL;
+}
+
+int moment_of_other_run(const struct profile *of, const struct profile *other, struct arena *arena,
+			struct moment *moment, struct error *error)
+{
+	struct found found, same, last;
+
+	if (moment->kind != MOMENT_SNAP || moment->name)
+		return 0;
+	if (find_numbered(of, moment->number, &found, error) < 0)
+		return -1;
+	const char *name = snapshot_name(&found);
+	const char *counted = name ? counted_name(of, &found, name, arena) : NULL;
+
+	*moment = (struct moment){ .kind = MOMENT_TIME, .at_ns = found.at_ns };
+	if (counted && find_named(other, counted, &same, NULL) == 0) {
+		bool only = find_named(other, name, &last, NULL) == 0 &&
+			    last.process == same.process && last.snapshot == same.snapshot;
+
+		*moment = (struct moment){ .kind = MOMENT_SNAP, .name = only ? name : counted };
+	}
+	return 0;
+}
+
 static uint64_t distance(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;
@@ -263,6 +317,11 @@ struct live_variance moment_variance(const struct resolved_moment *moment, site_
 	return (struct live_variance){ 0, 0 };
 }
 
+static const char *kind_word(const struct resolved_moment *moment)
+{
+	return moment->kind == RESOLVED_SNAPSHOT ? "snapshot" : "moment";
+}
+
 const char *moment_text(const struct profile *profile, struct moment asked,
 			const struct resolved_moment *moments, struct arena *arena)
 {
@@ -275,8 +334,9 @@ const char *moment_text(const struct profile *profile, struct moment asked,
 					  units_duration(moments[0].at_ns).text)
 			   : "at each process' own peak";
 	case MOMENT_TIME:
-		return one ? arena_printf(arena, "at %s, the snapshot nearest to %s",
-					  units_duration(moments[0].at_ns).text, wanted.text)
+		return one ? arena_printf(arena, "at %s, the %s nearest to %s",
+					  units_duration(moments[0].at_ns).text,
+					  kind_word(&moments[0]), wanted.text)
 			   : arena_printf(arena, "at the snapshots nearest to %s", wanted.text);
 	case MOMENT_SNAP:
 		if (asked.name)

@@ -31,6 +31,13 @@ struct resolved_moment {
 struct resolved_moment *moments_resolve(const struct profile *profile, struct moment moment,
 					bool counted, struct arena *arena, struct error *error);
 
+/*
+ * Changes a moment of `of` to the same moment of `other`, another run. A number of a snapshot becomes its name, if `other` has a
+ * snapshot of that name (the second of several stays the second), else its time. The name is in the arena.
+ */
+int moment_of_other_run(const struct profile *of, const struct profile *other, struct arena *arena,
+			struct moment *moment, struct error *error);
+
 /* Whether it is known what was counted by then. */
 bool moment_is_counted(const struct resolved_moment *moment);
 /* What the site counted between two such moments of its process (minus NULL: since its start): calls, bytes, frees, freed bytes,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moments that have a name: asked for by the program, by a person, or by a condition."""
 
+import json
 import pathlib
 import re
 import signal
@@ -78,6 +79,50 @@ def test_a_snapshot_is_what_was_live_when_it_was_asked_for(scratch, record, repo
     assert at("--at", "snap:loop") == {"hold": 400, "leak": 600}
     number = named[1]["snapshot"]
     assert at("--at", f"snap:{number}") == at("--at", "snap:middle")
+
+
+# The same moments in both runs, after as many others as it is told; none at all if that is negative.
+PAIRED = """
+#include <heapgauge/heapgauge.h>
+#include <stdlib.h>
+static void *kept[64];
+__attribute__((noinline)) static void *hold(size_t n) { return malloc(n); }
+int main(int argc, char **argv) {
+    int others = atoi(argv[1]);
+    for (int i = 0; i < others; i++)
+        hg_snapshot("warm up");
+    for (int i = 0; i < 5; i++) {
+        kept[i] = hold(1000);
+        if (others >= 0)
+            hg_snapshot("round");
+    }
+    kept[5] = hold(50000);
+    if (others >= 0)
+        hg_snapshot("loaded");
+    return argc == 0;
+}
+"""
+
+
+def test_a_comparison_pairs_numbered_snapshots_by_name_or_else_by_time(scratch, record, report_json, heapgauge, clean_env):
+    program = compile_c(scratch, "paired", PAIRED, f"-I{INCLUDE}")
+    old, new, bare = (record([program, others]).path for others in ("3", "0", "-1"))
+    rows = [row for row in report_json(new, "snapshots")["snapshots"] if row["kind"] == "snapshot"]
+    third, loaded = (row["snapshot"] for row in (rows[2], rows[5]))
+    assert (rows[2]["name"], rows[5]["name"]) == ("round", "loaded")
+
+    def compared(before, *question):
+        command = [heapgauge, "diff", before, new, "--view", "functions", "--cost", "live", "--format", "json", *question]
+        result = json.loads(subprocess.check_output(command, env=clean_env))
+        return result["moment"], {row["function"]: row["live_bytes"] for row in result["functions"] if row["live_bytes"]}
+
+    for number, name in (third, "round#3"), (loaded, "loaded"):
+        moment, changed = compared(old, "--at", f"snap:{number}")
+        assert changed == {} and moment.startswith(f"at snapshot {number}, ") and f"; before: at the snapshot '{name}', " in moment
+    assert compared(old, "--at", f"snap:{loaded}", "--minus", f"snap:{third}")[1] == {}
+    assert "; before: at " in compared(bare, "--at", f"snap:{loaded}")[0]
+    missing = subprocess.run([heapgauge, "diff", old, new, "--at", "snap:99"], env=clean_env, capture_output=True, text=True)
+    assert missing.returncode == 1 and "snap:99 does not exist" in missing.stderr
 
 
 def test_a_name_that_is_not_there_is_said(scratch, record, heapgauge):
