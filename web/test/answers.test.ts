@@ -5,7 +5,7 @@ import { savingsOf } from '../src/model/advice';
 import { growthFigure, growthWords } from '../src/model/growth';
 import { classOf, classRange, courseGrid, lifeGrid, pairGrid, sizeClasses } from '../src/model/distributions';
 import { matrixOf } from '../src/model/handover';
-import { layersOf, stepped } from '../src/model/layers';
+import { layersOf } from '../src/model/layers';
 import { eventsOf, findMoment, momentsOf, nearestMoment } from '../src/model/moments';
 import { ratesOf } from '../src/model/rates';
 import { tagRows } from '../src/model/tags';
@@ -48,30 +48,51 @@ function point(at: number, live: number, more: Partial<Point> = {}): Point {
 }
 
 describe('layers', () => {
-	it('stay until the next snapshot', () => expect(stepped([10, 30], [5, 7], [0, 10, 20, 30, 40])).toEqual([0, 5, 5, 7, 7]));
-	it('add up to what is live', () => {
-		const history = {
-			snapshot_at_ns: [10, 20],
-			owners: [
-				{ own: 'fill (a.c:1)', max_snapshot_bytes: 6, history: [4, 6] },
-				{ own: 'load (a.c:2)', max_snapshot_bytes: 3, history: [3, 1] },
-			],
-		} as unknown as OwnersHistoryResult;
-		const layers = layersOf(history, [point(5, 2), point(10, 10), point(15, 11), point(20, 12)]);
-		expect(layers.map((layer) => layer.key)).toEqual(['since', 'others', 'load (a.c:2)', 'fill (a.c:1)']);
+	const history = (snapshot_at_ns: number[], live_bytes: number[], ...owners: number[][]) =>
+		({
+			snapshot_at_ns,
+			live_bytes,
+			owners: owners.map((course, i) => ({ own: `f${i} (a.c:${i})`, max_snapshot_bytes: Math.max(...course), history: course })),
+		}) as unknown as OwnersHistoryResult;
+	const valuesOf = (of: OwnersHistoryResult, points: Point[]) => Object.fromEntries(layersOf(of, points).map((layer) => [layer.key, layer.values]));
+
+	it('are what was recorded at snapshots, and what an owner held at both of them between', () => {
+		const layers = layersOf(history([10, 20], [10, 12], [4, 6], [3, 1]), [point(5, 2), point(10, 10), point(15, 11), point(20, 12)]);
+		expect(layers.map((layer) => layer.key)).toEqual(['unknown', 'others', 'f1 (a.c:1)', 'f0 (a.c:0)']);
 		expect(layers.map((layer) => layer.tops)).toEqual([
 			[2, 10, 11, 12],
-			[0, 10, 10, 12],
-			[0, 7, 7, 7],
+			[0, 10, 8, 12],
+			[0, 7, 5, 7],
 			[0, 4, 4, 6],
 		]);
-		expect(layers[0]!.values).toEqual([2, 0, 1, 0]);
-		const freed = layersOf(history, [point(20, 12), point(30, 3), point(40, 0)]);
-		expect(freed.map((layer) => layer.tops)).toEqual([
-			[12, 3, 0],
-			[7, 3, 0],
-			[6, 3, 0],
-		]);
+		expect(layers[0]!.values).toEqual([2, 0, 3, 0]);
+	});
+	it('do not show memory that an owner has freed until the next snapshot', () => {
+		const freed = valuesOf(history([10, 30], [20, 5], [15, 0], [5, 5]), [point(10, 20), point(20, 20), point(25, 5), point(30, 5)]);
+		expect(freed['f0 (a.c:0)']).toEqual([15, 0, 0, 0]);
+		expect(freed['f1 (a.c:1)']).toEqual([5, 5, 5, 5]);
+		expect(freed.unknown).toEqual([0, 15, 0, 0]);
+	});
+	it('give nobody what somebody must have freed and allocated again between snapshots', () => {
+		const dip = valuesOf(history([10, 30], [12, 12], [8, 8], [3, 3]), [point(10, 12), point(20, 6), point(25, 1), point(30, 12)]);
+		expect(dip['f0 (a.c:0)']).toEqual([8, 2, 0, 8]);
+		expect(dip['f1 (a.c:1)']).toEqual([3, 0, 0, 3]);
+		expect(dip.others).toEqual([1, 0, 0, 1]);
+		expect(dip.unknown).toEqual([0, 4, 1, 0]);
+	});
+	it('add up to the live heap at every point', () => {
+		let seed = 1;
+		const random = (most: number) => (seed = (seed * 48271) % 2147483647) % (most + 1);
+		for (let round = 0; round < 50; round++) {
+			const moments = [10, 20, 20, 35, 50];
+			const courses = Array.from({ length: 4 }, () => moments.map(() => random(100)));
+			const sums = moments.map((_, at) => courses.reduce((sum, course) => sum + course[at]!, 0));
+			const of = history(moments, sums.map((sum) => Math.max(0, sum + random(60) - 10)), ...courses);
+			const points = Array.from({ length: 60 }, (_, at) => point(at, random(500)));
+			const layers = layersOf(of, points);
+			expect(layers[0]!.tops).toEqual(points.map((one) => one.live_bytes));
+			for (const layer of layers) expect(Math.min(...layer.values)).toBeGreaterThanOrEqual(0);
+		}
 	});
 });
 

@@ -5,7 +5,8 @@
  *
  * The moments are the snapshots, the peak and the end of all processes together, thinned evenly if there are more than a
  * chart needs. At a moment, a site has the value of its process' latest moment up to then; 0 before the first one and,
- * with several processes, after the end of its process. The query's cost determines the heaviest sites.
+ * with several processes, after the end of its process. The whole heap has its value likewise: what is in none of the
+ * rows is the difference. The query's cost determines the heaviest sites.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -50,6 +51,7 @@ struct maker {
 	struct locations *locations;
 	struct selection selection;
 	int64_t *moments; /* since the start of the recording */
+	int64_t *heap; /* by moment: live bytes of the selected processes, whatever the filters */
 	size_t moment_count;
 	VECTOR(struct series) series; /* heaviest first; those after `rows` are not shown */
 	size_t rows, all;	      /* shown, and in all */
@@ -102,7 +104,8 @@ static bool choose_moments(struct maker *m)
 	for (size_t i = 0; i < m->moment_count; i++)
 		all[i] = all[count > MOST_MOMENTS ? i * (count - 1) / (MOST_MOMENTS - 1) : i];
 	m->moments = all;
-	return true;
+	m->heap = ARENA_ARRAY(&m->result->arena, int64_t, m->moment_count);
+	return m->heap != NULL;
 }
 
 /* With several processes, one that has ended has no live memory. */
@@ -133,18 +136,41 @@ static int64_t take_snapshots(const struct profile_process *p, int64_t at_ns, si
 	return last;
 }
 
-/* The live bytes of an entry at a moment of its process. */
-static int64_t live_then(const struct entry *e, int64_t now, int64_t snapshot,
+/* The live bytes of a process, or of one of its sites, at three of its moments. */
+struct live_numbers {
+	int64_t snapshot, peak, end;
+};
+
+/* Those of the latest moment up to `now`. `snapshot` is the time of the last snapshot. */
+static int64_t live_then(const struct profile_process *p, int64_t now, int64_t snapshot,
+			 struct live_numbers live)
+{
+	int64_t peak = time_of(p, p->peak_at_ns);
+
+	if (now >= time_of(p, p->duration_ns))
+		return live.end;
+	return now >= peak && peak > snapshot ? live.peak : live.snapshot;
+}
+
+static int64_t site_then(const struct entry *e, int64_t now, int64_t snapshot,
 			 const struct site_live *live)
 {
 	const struct site_numbers *n = &e->site->numbers;
-	int64_t peak = time_of(e->process, e->process->peak_at_ns);
 
-	if (now >= time_of(e->process, e->process->duration_ns))
-		return (int64_t)n->live_bytes;
-	if (now >= peak && peak > snapshot)
-		return (int64_t)n->peak_bytes;
-	return live[e->site->id.v].bytes;
+	return live_then(e->process, now, snapshot,
+			 (struct live_numbers){ live[e->site->id.v].bytes, (int64_t)n->peak_bytes,
+						(int64_t)n->live_bytes });
+}
+
+/* `next` is the number of snapshots so far. */
+static int64_t heap_then(const struct profile_process *p, int64_t now, int64_t snapshot,
+			 size_t next)
+{
+	int64_t last = next ? (int64_t)profile_snapshot(p, next - 1).live_bytes : 0;
+
+	return live_then(
+		p, now, snapshot,
+		(struct live_numbers){ last, (int64_t)p->peak_bytes, (int64_t)p->live_bytes });
 }
 
 static void add_moment(struct series *series, size_t moment, const struct entry *e, int64_t bytes)
@@ -168,6 +194,7 @@ struct shown_entries {
 static void follow(struct maker *m, const struct profile_process *p, struct shown_entries shown,
 		   struct site_live *live)
 {
+	bool selected = m->selection.processes[p - m->profile->processes];
 	int64_t snapshot = -1;
 	size_t next = 0;
 
@@ -175,11 +202,14 @@ static void follow(struct maker *m, const struct profile_process *p, struct show
 		int64_t now = m->moments[i], taken = take_snapshots(p, now, &next, live);
 
 		snapshot = MAX(snapshot, taken);
+		if (selected)
+			m->heap[i] = saturating_add_signed(m->heap[i],
+							   heap_then(p, now, snapshot, next));
 		for (size_t j = 0; j < shown.count; j++) {
 			const struct entry *e = &m->selection.entries[shown.at[j]];
 
 			add_moment(&m->series.at[m->series_of[shown.at[j]]], i, e,
-				   live_then(e, now, snapshot, live));
+				   site_then(e, now, snapshot, live));
 		}
 	}
 }
@@ -396,6 +426,9 @@ static bool make(struct maker *m)
 	result_head_add(m->result, "snapshot_at_ns",
 			(struct result_value){ .unit = UNIT_SERIES,
 					       .numbers = { m->moments, m->moment_count, NULL } });
+	result_head_add(m->result, "live_bytes",
+			(struct result_value){ .unit = UNIT_SERIES,
+					       .numbers = { m->heap, m->moment_count, NULL } });
 	return make_series(m) && follow_all(m) && fill_table(m) &&
 	       selection_headline(m->result, m->profile, m->query, &m->selection) &&
 	       selection_notes(m->result, m->profile, m->locations, &m->selection);
@@ -418,7 +451,7 @@ struct result *analyse_history(const struct profile *profile, struct locations *
 	}
 	if (selection_make(&m.selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
-	m.result = result_begin("history", profile, query, SELECTION_FIELDS + 1);
+	m.result = result_begin("history", profile, query, SELECTION_FIELDS + 2);
 	bool done = make(&m);
 
 	vector_release(&m.series);

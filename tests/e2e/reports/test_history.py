@@ -42,6 +42,13 @@ def test_peak_and_end_are_moments_of_a_course_too(recording, report_json):
     assert all(row["max_snapshot_bytes"] == max(row["history"]) for row in history["sites"])
 
 
+def test_the_whole_heap_at_each_moment_is_in_the_head_whatever_the_filters(recording, report_json):
+    history = report_json(recording, "history")
+    filtered = report_json(recording, "history", "--focus", "sqlite3", "--limit", "1")
+    assert filtered["live_bytes"] == history["live_bytes"]
+    assert history["live_bytes"] == [sum(row["history"][i] for row in history["sites"]) for i in range(len(history["snapshot_at_ns"]))]
+
+
 def test_the_limit_keeps_the_heaviest(recording, report_json):
     sites = report_json(recording, "history", "--cost", "total", "--limit", "3")["sites"]
     all_sites = report_json(recording, "sites", "--cost", "total", "--kind", "heap")["sites"]

@@ -366,6 +366,8 @@ export interface HistoryOwner {
 
 export interface OwnersHistoryResult extends Answered {
 	snapshot_at_ns: number[];
+	/** The whole heap at each of these, whatever the filters. */
+	live_bytes: number[];
 	owners: HistoryOwner[];
 }
 

@@ -11,8 +11,8 @@ export interface Line {
 	colour: string;
 	/** null: a gap; undefined: no point at this time, the line goes on. */
 	values: readonly (number | null | undefined)[];
-	/** Fill below the line: a tint, or the colour itself. */
-	fill?: 'pale' | 'solid';
+	/** Fill below the line: a tint, the colour itself, or stripes of it. */
+	fill?: 'pale' | 'solid' | 'hatched';
 	dash?: boolean;
 	width?: number;
 	/** A step function: each value holds until the next. */
@@ -86,6 +86,29 @@ function axes(props: ChartProps): uPlot.Axis[] {
 	];
 }
 
+/** Diagonal stripes of the colour on the panel. */
+function hatch(colour: string): CanvasPattern {
+	const size = Math.round(8 * devicePixelRatio);
+	const tile = document.createElement('canvas');
+	tile.width = tile.height = size;
+	const ctx = tile.getContext('2d')!;
+	ctx.fillStyle = colourOf('panel');
+	ctx.fillRect(0, 0, size, size);
+	ctx.strokeStyle = colour;
+	ctx.lineWidth = size / 3;
+	for (const shift of [-size, 0, size]) {
+		ctx.beginPath();
+		ctx.moveTo(shift - 1, size + 1);
+		ctx.lineTo(shift + size + 1, -1);
+		ctx.stroke();
+	}
+	return ctx.createPattern(tile, 'repeat')!;
+}
+
+function fillOf(fill: NonNullable<Line['fill']>, colour: string): string | CanvasPattern {
+	return fill === 'pale' ? `${colour}2e` : fill === 'hatched' ? hatch(colour) : colour;
+}
+
 function series(props: ChartProps): uPlot.Series[] {
 	const lines = props.lines.map((line): uPlot.Series => {
 		const colour = colourOf(line.colour);
@@ -94,7 +117,7 @@ function series(props: ChartProps): uPlot.Series[] {
 			stroke: colour,
 			width: line.width ?? 1.5,
 			points: { show: false },
-			...(line.fill ? { fill: line.fill === 'pale' ? `${colour}2e` : colour } : {}),
+			...(line.fill ? { fill: fillOf(line.fill, colour) } : {}),
 			...(line.dash ? { dash: [4, 3] } : {}),
 			...(line.steps ? { paths: uPlot.paths.stepped!({ align: 1 }) } : {}),
 		};

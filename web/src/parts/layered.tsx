@@ -2,7 +2,7 @@
 // Live bytes over time with a layer for each owner: on Start and on Time.
 import { useMemo } from 'preact/hooks';
 import { isLive } from '../model/live';
-import { layersOf, type Layer } from '../model/layers';
+import { knownOwners, layersOf, type Layer } from '../model/layers';
 import { shortName, splitOwner } from '../model/frames';
 import { eventsOf, momentsOf } from '../model/moments';
 import { ask as askParams, canonical } from '../model/query';
@@ -28,6 +28,11 @@ export function useHistory(scope: State) {
 
 export function useLayers(history: OwnersHistoryResult | undefined, points: readonly Point[], shown = true): readonly Layer[] {
 	return useMemo(() => (history && shown ? layersOf(history, points) : []), [history, points, shown]);
+}
+
+/** " between snapshots": the owners at that point are not known, but at the moments before and after it. */
+export function betweenWords(history: OwnersHistoryResult | undefined, point: Point): string {
+	return !history || knownOwners(history, point) ? '' : ', between snapshots';
 }
 
 /** The peak; of several processes, which have one each, the point with the most. */
@@ -70,7 +75,7 @@ export function memoryLines(points: readonly Point[], layers: readonly Layer[], 
 		label: layer.label,
 		colour: layer.colour,
 		values: layer.tops,
-		fill: 'solid',
+		fill: layer.hatched ? 'hatched' : 'solid',
 		width: 0.5,
 	}));
 	lines.push({
@@ -117,7 +122,7 @@ export function LayerTable({ layers, at, scope = {} }: { layers: readonly Layer[
 					return (
 						<tr key={layer.key}>
 							<td>
-								<i style={{ background: `var(--${layer.colour})` }} />
+								<i class={layer.hatched && 'hatched'} style={{ color: `var(--${layer.colour})` }} />
 							</td>
 							<td class="number" title={hintOf(layer.values[at] ?? 0, 'bytes', layer.errors?.[at] ?? 0)}>
 								<Amount value={layer.values[at] ?? 0} unit="bytes" error={layer.errors?.[at] ?? 0} />

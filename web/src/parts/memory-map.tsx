@@ -103,7 +103,7 @@ interface Colouring {
 function colouringOf(by: string, map: PageMap, names: Names): Colouring {
 	const style = getComputedStyle(document.documentElement);
 	const colour = (name: string) => style.getPropertyValue(name).trim();
-	const free = colour('--layer-since');
+	const free = colour('--layer-rest');
 	const others = colour('--layer-others');
 	const bare = colour('--faint');
 	const entry = (label: string, of: string): LegendEntry => ({ label, colour: of, value: 0 });

@@ -16,7 +16,7 @@ import { Amount, errorOf, hintOf } from '../parts/amount';
 import { useSummary } from '../parts/badge';
 import { BalanceLines, BalanceSheet, lastSheet } from '../parts/balance';
 import { Cards, ImportedCards } from '../parts/cards';
-import { LayerTable, MemoryChart, peakOf, useChart, useHistory, useLayers } from '../parts/layered';
+import { betweenWords, LayerTable, MemoryChart, peakOf, useChart, useHistory, useLayers } from '../parts/layered';
 import { asking } from '../parts/copy';
 import { escapeRegex } from '../parts/row-keys';
 import { useScope, type Scope } from '../parts/scope';
@@ -337,7 +337,10 @@ function OverTime({ scope, timeline }: { scope: State; timeline: TimelineResult 
 				<button type="button" class="link" onClick={() => go('time', only(scope))}>
 					Over time
 				</button>{' '}
-				<span class="soft">{index === null ? 'at the peak' : `at ${duration(timeline.timeline[index]!.at_ns)}`}</span>
+				<span class="soft">
+					{index === null ? 'at the peak' : `at ${duration(timeline.timeline[index]!.at_ns)}`}
+					{betweenWords(history, timeline.timeline[index ?? peak]!)}
+				</span>
 			</h2>
 			<div class="over-time-parts">
 				<MemoryChart common={common} points={timeline.timeline} layers={layers} withRss={false} height={220} />

@@ -14,14 +14,14 @@ import { bytes, count, duration, exact, plural, type Unit } from '../model/units
 import { Amount, errorOf, hintOf } from '../parts/amount';
 import { asking } from '../parts/copy';
 import { Chart, type Line } from '../parts/chart';
-import { column, errorsOf, LayerTable, MemoryChart, memoryLines, peakOf, useChart, useHistory, useLayers } from '../parts/layered';
+import { betweenWords, column, errorsOf, LayerTable, MemoryChart, memoryLines, peakOf, useChart, useHistory, useLayers } from '../parts/layered';
 import { ownerLabel } from '../model/frames';
 import { Answered, Empty, Failed, Loading } from '../parts/states';
 import { useNamed, useTimeline } from '../parts/strip';
 
 /** The title of a chart, with the colours of its lines if there are several; layers have a table. */
 function ChartTitle({ title, lines, hint }: { title: string; lines: readonly Line[]; hint?: string }) {
-	const named = lines.filter((line) => line.fill !== 'solid');
+	const named = lines.filter((line) => line.fill !== 'solid' && line.fill !== 'hatched');
 	return (
 		<h2 title={hint}>
 			{title}
@@ -267,7 +267,10 @@ function Charts({ data, history }: { data: TimelineResult; history: OwnersHistor
 				<aside class="side narrow" aria-label="Owners over time" tabIndex={0}>
 					{layers.length > 0 && (
 						<section>
-							<h2>Owners of the most {of}</h2>
+							<h2>
+								Owners of the most {of}
+								{betweenWords(history, points[at]!)}
+							</h2>
 							<LayerTable layers={layers} at={at} />
 						</section>
 					)}
