@@ -21,6 +21,10 @@ const page = await open(browser, plan.url, "light", {
 });
 const seen = {
   first: { hash: await hashOf(page), words: (await texts(page, ".question"))[0].text },
+  verdict: {
+    words: (await texts(page, ".verdict"))[0].text,
+    edge: await page.locator(".verdict").getAttribute("class"),
+  },
 };
 
 async function stateText() {

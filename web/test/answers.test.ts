@@ -2,14 +2,14 @@
 // What is made of answers: layers, classes, matrices, moments, filters.
 import { describe, expect, it } from 'vitest';
 import { savingsOf } from '../src/model/advice';
-import { growthFigure, growthWords } from '../src/model/growth';
+import { edgeOf, growthFigure, growthWords } from '../src/model/growth';
 import { classOf, classRange, courseGrid, lifeGrid, pairGrid, sizeClasses } from '../src/model/distributions';
 import { matrixOf } from '../src/model/handover';
 import { layersOf } from '../src/model/layers';
 import { eventsOf, findMoment, momentsOf, nearestMoment } from '../src/model/moments';
 import { ratesOf } from '../src/model/rates';
 import { tagRows } from '../src/model/tags';
-import type { Finding, GrowthResult, HistoryResult, OwnersHistoryResult, Point, Site, SizeRow, SnapshotsResult, Tag, Thread, TimelineResult } from '../src/model/types';
+import type { Finding, GrowthResult, HistoryResult, OwnersHistoryResult, Point, Site, SizeRow, SnapshotsResult, Tag, Thread, TimelineResult, Verdict } from '../src/model/types';
 
 describe('classes', () => {
 	it('are powers of two', () => {
@@ -205,6 +205,17 @@ it('growth is what the view says it is, whichever sites it is of (N14)', () => {
 	expect(growthWords(growth('bounded', 0, 0, 2048))).toBe('no heap site grows; up to 2.0 KiB of mappings are not judged');
 	expect(growthFigure(growth('unknown', null, 0))).toBe('unknown');
 	expect(growthWords(growth('unknown', null, 0))).toBe('no site is certain to grow or to be bounded');
+});
+
+it('a verdict has a green edge only if it says something good', () => {
+	const edge = (kind: string, growth: string, unreachable_blocks: number | null = null) => edgeOf({ kind, growth, unreachable_blocks } as Verdict);
+	expect(edge('live', 'unknown')).toBe('');
+	expect(edge('kept', 'unknown')).toBe('');
+	expect(edge('live', 'bounded')).toBe('edge-good');
+	expect(edge('freed', 'unknown')).toBe('edge-good');
+	expect(edge('live', 'bounded', 5)).toBe('edge-warn');
+	expect(edge('unclear', 'unknown')).toBe('edge-warn');
+	expect(edge('growing', 'growing')).toBe('edge-bad');
 });
 
 describe('tags', () => {

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { mostChanged } from '../src/model/changes';
+import { changeEdge, mostChanged } from '../src/model/changes';
 import { overlay } from '../src/model/overlay';
 import type { Measure, Point } from '../src/model/types';
 
 function measure(name: string, before: number, after: number, more: Partial<Measure> = {}): Measure {
 	return { measure: name, before, after, change: after - before, spread: 0, within_spread: false, ...more };
 }
+
+it('a comparison has a green edge only if it is known that nothing rose', () => {
+	expect(changeEdge([measure('peak', 9, 9), measure('leaked', 5, 4)])).toBe('edge-good');
+	expect(changeEdge([measure('peak', 9, 10), measure('leaked', 5, 5)])).toBe('edge-warn');
+	expect(changeEdge([measure('peak', 9, 10, { within_noise: true }), measure('leaked', 5, 5)])).toBe('');
+	expect(changeEdge([undefined, measure('leaked', 5, 5)])).toBe('');
+	expect(changeEdge([undefined, measure('leaked', 5, 6)])).toBe('edge-warn');
+});
 
 describe('Compare opens on what changed most', () => {
 	it('relative to before, up or down', () => {

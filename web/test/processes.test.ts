@@ -24,6 +24,8 @@ describe('processes', () => {
 		const sum = totalsOf([process(1, three), process(2, four)]);
 		expect(sum.peak_bytes).toBe(30);
 		expect(sum.peak_rss_bytes).toBe(5);
+		expect(sum.without_rss).toBe(1);
+		expect(totalsOf([process(1, { peak_rss_bytes: null })]).peak_rss_bytes).toBe(null);
 		expect((sum as unknown as Record<string, number>).peak_bytes_error).toBe(5);
 	});
 	it('are listed with the started one and the largest, mappings included', () => {

@@ -94,6 +94,10 @@ def test_a_running_process_is_first_shown_as_it_is_now(seen):
     assert "cost=live" in seen["first"]["hash"] and "now" in seen["first"]["words"]
 
 
+def test_unknown_growth_of_a_running_process_is_no_good_news(seen):
+    assert "growth is unknown" in seen["verdict"]["words"] and "edge-good" not in seen["verdict"]["edge"]
+
+
 def test_numbers_renew_themselves(scene):
     first, *_, second = map(digits, scene("sites")["ticks"])
     assert first % 1000 == second % 1000 == 0

@@ -19,7 +19,7 @@ TIMED = [TIME, "sites?cost=time&by=function", "flame?cost=time", "tree?cost=time
 #: Columns of the page by their keys in JSON.
 OF_PAGES = {
     "Resident": "resident_bytes", "Live": "pages_live_bytes", "If freed": "sole_bytes", "Pins": "pinned_bytes",
-    "If in an arena": "arena_bytes", "Untouched": "untouched_bytes", "Blocks": "pages_blocks",
+    "If in an arena": "arena_bytes", "Not resident": "untouched_bytes", "Blocks": "pages_blocks",
 }
 OF_RETAINERS = {
     "Unreachable": "unreachable_bytes", "Retains": "retained_bytes", "Live": "not_freed_bytes", "Blocks": "not_freed_blocks",
@@ -162,8 +162,8 @@ def test_keys_zoom_the_map_to_blocks_and_back(seen, report):
 def test_pages_filter_and_sort(seen, report):
     page = seen["pages"]["seen"]
     sites = report("pages", "pages", "--focus", "keep")["sites"]
-    compared(page[f"{PAGES}&focus=keep"]["rows"], sites, {title: key for title, key in OF_PAGES.items() if title != "Untouched"})
-    assert len(sites) == 1 and sites[0]["untouched_bytes"] == 0 and "Untouched" not in page[f"{PAGES}&focus=keep"]["rows"][0]
+    compared(page[f"{PAGES}&focus=keep"]["rows"], sites, {title: key for title, key in OF_PAGES.items() if title != "Not resident"})
+    assert len(sites) == 1 and sites[0]["untouched_bytes"] == 0 and "Not resident" not in page[f"{PAGES}&focus=keep"]["rows"][0]
     pinned = [digits(row["Pins"]) for row in page[f"{PAGES}&sort=-pinned_bytes"]["rows"]]
     assert pinned == sorted(pinned, reverse=True) and pinned[: 2] == [site["pinned_bytes"] for site in report("pages", "pins")["sites"]]
 

@@ -152,7 +152,7 @@ function byChange(tree: FlameTree, dark: boolean): Colouring {
 }
 
 const LIVES: readonly { below: number; label: string; colour: string }[] = [
-	{ below: 1e6, label: 'below 1 ms', colour: '#f4e3a1' },
+	{ below: 1e6, label: 'per allocation: below 1 ms', colour: '#f4e3a1' },
 	{ below: 1e7, label: '10 ms', colour: '#bfdc9e' },
 	{ below: 1e8, label: '100 ms', colour: '#84c9ac' },
 	{ below: 1e9, label: '1 s', colour: '#63aebe' },
@@ -160,14 +160,14 @@ const LIVES: readonly { below: number; label: string; colour: string }[] = [
 	{ below: Infinity, label: 'longer', colour: '#a58fc4' },
 ];
 
-/** By the mean lifetime of freed blocks; `lives` is by node, -1: unknown. */
+/** By the lifetime of freed blocks, per allocation; `lives` is by node, -1: unknown. */
 export function byLife(lives: Float64Array): Colouring {
 	const colours = LIVES.map((life) => rgba(life.colour));
 	const unknown = rgba(OTHER);
 	return {
 		legend: [
 			...LIVES.map((life) => ({ label: life.label, colour: life.colour, value: 0 })),
-			{ label: 'not freed', colour: OTHER, value: 0 },
+			{ label: 'not known', colour: OTHER, value: 0 },
 		],
 		painterOf: () => (node) => {
 			const life = lives[node] ?? -1;
@@ -191,7 +191,8 @@ function byError(): Colouring {
 	return {
 		legend: SURE.map((one) => ({ label: one.label, colour: one.colour, value: 0 })),
 		painterOf: (drawn) => (node) => {
-			const part = drawn.value[node] ? errorAt(drawn, node) / Math.abs(drawn.value[node]!) : 0;
+			const error = errorAt(drawn, node);
+			const part = error ? error / Math.abs(drawn.value[node]!) : 0;
 			return colours[SURE.findIndex((one) => part < one.below)] ?? colours[colours.length - 1]!;
 		},
 	};

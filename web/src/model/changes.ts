@@ -14,3 +14,10 @@ export function mostChanged(changes: readonly Measure[]): string {
 	const rows = changes.filter((row) => OPENS_ON.includes(row.measure));
 	return rows.reduce((most, row) => (size(row) > size(most) ? row : most)).measure;
 }
+
+/** A rise is a warning. A change that may be chance, or is not known, is neither good nor bad. */
+export function changeEdge(measures: readonly (Measure | undefined)[]): 'edge-good' | 'edge-warn' | '' {
+	const unsure = (row: Measure | undefined) => !row || (row.change !== 0 && (row.within_spread || row.within_noise));
+	if (measures.some((row) => !unsure(row) && row!.change > 0)) return 'edge-warn';
+	return measures.some(unsure) ? '' : 'edge-good';
+}

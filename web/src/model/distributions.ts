@@ -131,7 +131,8 @@ export function momentGrid(bytes: Pairs): Grid {
 
 /** Live bytes over time, by the mean block size of the site; largest sizes on top. */
 export function courseGrid(history: HistoryResult, sites: readonly Site[]): Grid {
-	const size = new Map(sites.map((site) => [`${site.pid}.${site.site}`, classOf(Number(site.mean_bytes) || 0)]));
+	const sized = sites.filter((site) => typeof site.mean_bytes === 'number');
+	const size = new Map(sized.map((site) => [`${site.pid}.${site.site}`, classOf(site.mean_bytes as number)]));
 	const moments = someOf(history.snapshot_at_ns.length);
 	const sums = new Sums();
 	const sizes = new Set<number>();

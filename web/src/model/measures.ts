@@ -7,6 +7,8 @@ export interface MeasureWord {
 	title: string;
 	unit: Unit;
 	help: string;
+	/** The number bounds the true one. */
+	bound?: 'most' | 'least';
 	/** Shown by default. */
 	shown?: boolean;
 }
@@ -33,9 +35,9 @@ export const MEASURES: readonly MeasureWord[] = [
 	{ key: 'not_freed_internal_fragmentation_bytes', title: 'Waste at end', unit: 'bytes', help: 'Internal fragmentation of blocks not freed at exit' },
 	{ key: 'mean_lifetime_ns', title: 'Mean life', unit: 'ns', help: 'Mean lifetime of freed blocks', shown: true },
 	{ key: 'lifetime_ns', title: 'Lifetime sum', unit: 'ns', help: 'Total lifetime of freed blocks' },
-	{ key: 'min_lifetime_ns', title: 'Min life', unit: 'ns', help: 'Minimum lifetime of freed blocks' },
-	{ key: 'median_lifetime_ns', title: 'Median life', unit: 'ns', help: 'Median lifetime of freed blocks' },
-	{ key: 'max_lifetime_ns', title: 'Max life', unit: 'ns', help: 'Maximum lifetime of freed blocks' },
+	{ key: 'min_lifetime_ns', title: 'Min life', unit: 'ns', bound: 'least', help: 'Freed blocks lived at least this long' },
+	{ key: 'median_lifetime_ns', title: 'Median life', unit: 'ns', bound: 'most', help: 'Half of the freed blocks lived at most this long' },
+	{ key: 'max_lifetime_ns', title: 'Max life', unit: 'ns', bound: 'most', help: 'All freed blocks lived at most this long' },
 	{ key: 'short_lived_frees', title: 'Within 1 ms', unit: 'count', help: 'Blocks freed within a millisecond' },
 	{ key: 'first_seen_ns', title: 'First seen', unit: 'ns', help: 'When the first allocation was made' },
 	{ key: 'allocator_ns', title: 'In allocator', unit: 'ns', help: 'Time in the allocator, with record --time-calls' },

@@ -23,20 +23,24 @@ const SUMMED = [
 	'temporary_calls',
 	'mmap_calls',
 	'mmap_peak_bytes',
-	'peak_rss_bytes',
+	'recorder_bytes',
 ] as const;
 
-export type Totals = Record<(typeof SUMMED)[number], number>;
+/** peak_rss_bytes: of the processes of which it was read; `without_rss` is how many it was not. null: of none. */
+export type Totals = Record<(typeof SUMMED)[number], number> & { peak_rss_bytes: number | null; without_rss: number };
 
 /** Sums, with the errors of sums of independent estimates. Values at a moment refer to each process' own. */
 export function totalsOf(processes: readonly Process[]): Totals {
 	const sums: Record<string, number> = {};
 	for (const key of SUMMED) {
-		sums[key] = processes.reduce((sum, process) => sum + (process[key] ?? 0), 0);
+		sums[key] = processes.reduce((sum, process) => sum + process[key], 0);
 		const errors = processes.map((process) => (process as unknown as Record<string, number | undefined>)[`${key}_error`] ?? 0);
 		sums[`${key}_error`] = Math.hypot(...errors);
 	}
-	return sums as Totals;
+	const rss = processes.map((process) => process.peak_rss_bytes);
+	const known = rss.filter((one) => typeof one === 'number');
+	const peak_rss_bytes = known.length ? known.reduce((sum, one) => sum + one, 0) : null;
+	return { ...sums, peak_rss_bytes, without_rss: rss.length - known.length } as Totals;
 }
 
 /** The process that was started, then the others by start time; if there are more than `limit`, those with the most memory. */

@@ -471,8 +471,9 @@ export interface VariableRow {
 }
 
 export interface GlobalsResult extends Head {
-	bytes: number;
-	resident_bytes: number;
+	/** null: unknown, as the next one. */
+	bytes: number | null;
+	resident_bytes: number | null;
 	variables: VariableRow[];
 }
 

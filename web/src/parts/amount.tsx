@@ -8,13 +8,25 @@ export function errorOf(row: object | undefined, key: string): number {
 	return typeof error === 'number' ? error : 0;
 }
 
-/** The exact number, for tooltips. */
-export function hintOf(value: number, unit: Unit, error: number): string {
+/** A number that only bounds the true one. */
+export type Bound = 'most' | 'least' | undefined;
+
+/** The number in full, for tooltips. */
+export function hintOf(value: number, unit: Unit, error: number, bound?: Bound): string {
+	if (bound) return `at ${bound} ${exact(value, unit)}`;
 	return error ? `${exact(value, unit)} ± ${exact(error, unit)} (standard error)` : exact(value, unit);
 }
 
-export function Amount({ value, unit, error = 0, signed = false }: { value: number; unit: Unit; error?: number; signed?: boolean }) {
-	const text = signed ? change(value, unit) : quantity(value, unit);
+interface AmountProps {
+	value: number;
+	unit: Unit;
+	error?: number;
+	signed?: boolean;
+	bound?: Bound;
+}
+
+export function Amount({ value, unit, error = 0, signed = false, bound }: AmountProps) {
+	const text = (bound ? (bound === 'most' ? '≤ ' : '≥ ') : '') + (signed ? change(value, unit) : quantity(value, unit));
 	if (!error) return <>{text}</>;
 	return (
 		<>

@@ -4,7 +4,7 @@ import { base } from '../model/frames';
 import { useAnswer, about } from '../model/source';
 import { go, knownCosts, set, state, value } from '../model/state';
 import { ask as askParams, canonical } from '../model/query';
-import { startedOf } from '../model/processes';
+import { startedOf, totalsOf } from '../model/processes';
 import type { ProcessesResult } from '../model/types';
 import { bytes, duration, plural, share, spread } from '../model/units';
 import { errorOf } from './amount';
@@ -26,20 +26,26 @@ export interface Trust {
 	/** Number of kinds of losses. */
 	losses: number;
 	ownBytes: number;
-	rssBytes: number;
+	/** null: not known of all processes. */
+	rssBytes: number | null;
 }
 
 export function trustOf(summary: ProcessesResult): Trust {
 	const names = new Set(Object.keys(summary.warnings));
 	for (const process of summary.processes) for (const name of Object.keys(process.health)) names.add(name);
-	const sum = (key: 'recorder_bytes' | 'peak_rss_bytes') => summary.processes.reduce((total, process) => total + (process[key] ?? 0), 0);
+	const totals = totalsOf(summary.processes);
 	const first = startedOf(summary.processes);
 	/* A heap profile of another tool has no peak. */
 	const key = first?.peak_bytes === null ? 'not_freed_bytes' : 'peak_bytes';
 	const sampled = first?.sampling_interval_bytes
 		? `${first.mode} 1 in ${bytes(first.sampling_interval_bytes).replace('.0 ', ' ')}, ${spread(errorOf(first, key), first[key])}`
 		: (first?.mode ?? 'empty');
-	return { mode: sampled, losses: names.size, ownBytes: sum('recorder_bytes'), rssBytes: sum('peak_rss_bytes') };
+	return {
+		mode: sampled,
+		losses: names.size,
+		ownBytes: totals.recorder_bytes,
+		rssBytes: totals.without_rss ? null : totals.peak_rss_bytes,
+	};
 }
 
 export function Badge() {
@@ -48,13 +54,13 @@ export function Badge() {
 	const trust = trustOf(summary);
 	if (knownCosts.value)
 		return (
-			<span class="badge" title="What was lost, and what recording cost, is not known of a heap profile of another tool.">
+			<span class="badge unknown" title="What was lost, and what recording cost, is not known of a heap profile of another tool.">
 				<span class="dot" aria-hidden="true" />
 				<span class="cut">{trust.mode}</span>
 			</span>
 		);
 	const lost = trust.losses ? plural(trust.losses, 'thing to know', 'things to know') : 'nothing lost';
-	const part = share(trust.ownBytes, trust.rssBytes);
+	const part = trust.rssBytes === null ? undefined : share(trust.ownBytes, trust.rssBytes);
 	const cost = `The recorder took ${bytes(trust.ownBytes)}${part ? `, ${part} of the largest RSS` : ''}.`;
 	return (
 		<button

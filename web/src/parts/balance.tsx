@@ -28,8 +28,8 @@ const LINES: readonly Line[] = [
 	},
 	{
 		sign: '−',
-		label: 'untouched',
-		meaning: 'of these: not resident (never written, swapped out, or sampling error)',
+		label: 'not resident',
+		meaning: 'of these: in pages that are not in memory',
 		value: (m) => m.untouched_bytes,
 		key: 'untouched_bytes',
 		always: false,
@@ -96,7 +96,7 @@ export function Sheet({ caption, lines, most }: { caption: string; lines: readon
 							{value === null ? 'unknown' : <Amount value={value} unit="bytes" error={error} />}
 						</td>
 						<td class="measure">
-							<i style={{ width: `${((value ?? 0) / most) * 100}%` }} />
+							{value !== null && <i style={{ width: `${(value / most) * 100}%` }} />}
 						</td>
 						<td class="soft meaning" title={meaning}>
 							{meaning}
@@ -113,15 +113,12 @@ export function BalanceSheet({ rows, pid, several }: { rows: readonly Memory[]; 
 	const sheet = lastSheet(rows, pid);
 	if (!sheet) return <p class="soft">Not known: the program ended before it was observed. Record a longer run.</p>;
 	const most = Math.max(1, sheet.rss_bytes, sheet.live_bytes);
+	const lines = LINES.map((line) => ({ ...line, value: line.value(sheet) ?? null, error: errorOf(sheet, line.key ?? '') }));
 	return (
 		<>
 			<Sheet
 				caption={`${several ? `process ${pid} ` : ''}at ${duration(sheet.at_ns)}, its last observation`}
-				lines={LINES.filter((line) => line.always || line.value(sheet)).map((line) => ({
-					...line,
-					value: line.value(sheet),
-					error: errorOf(sheet, line.key ?? ''),
-				}))}
+				lines={lines.filter((line) => line.always || line.value !== 0)}
 				most={most}
 			/>
 			{sheet.cgroup_limit_bytes > 0 && (

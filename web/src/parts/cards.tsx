@@ -152,7 +152,7 @@ function HeapCards({ processes, timeline, open }: CardNumbers) {
 				{bound > 0 && `, within ${bytes(bound)}`}
 			</Card>
 			<Card
-				title={processes.every((process) => process.end !== 'running') ? 'Not freed at exit' : 'Live at the end'}
+				title={processes.every((process) => process.end !== 'running') ? 'Not freed at exit' : 'Live'}
 				value={bytes(sum.not_freed_bytes)}
 				hint={exact(sum.not_freed_bytes, 'bytes')}
 				error={spread(errorOf(sum, 'not_freed_bytes'), sum.not_freed_bytes)}
@@ -176,16 +176,22 @@ function HeapCards({ processes, timeline, open }: CardNumbers) {
 
 function KernelCards({ processes, sheet, open }: CardNumbers) {
 	const sum = totalsOf(processes);
+	const { peak_rss_bytes: rss, without_rss: without } = sum;
 	const most = processes.length > 1 ? "each process' own maximum, added up" : 'at most';
 	return (
 		<>
 			<Card
 				title="RSS"
-				value={sum.peak_rss_bytes ? bytes(sum.peak_rss_bytes) : 'not known'}
-				hint={exact(sum.peak_rss_bytes, 'bytes')}
+				value={rss === null ? 'not known' : `${without ? '≥ ' : ''}${bytes(rss)}`}
+				{...(rss === null ? {} : { hint: exact(rss, 'bytes') })}
 				onOpen={() => open('time', {})}
 			>
-				{sum.peak_rss_bytes ? most : 'it ended before it was observed'}
+				{rss !== null && most}
+				{rss !== null && without > 0 && '; '}
+				{without > 0 &&
+					(processes.length > 1
+						? `${plural(without, 'process', 'processes')} ended before being observed`
+						: 'it ended before it was observed')}
 				{sheet && (
 					<>
 						; {bytes(sheet.rss_bytes)} at {duration(sheet.at_ns)}, when{' '}

@@ -157,7 +157,8 @@ function drawLabel(plot: uPlot, mark: Mark, x: number, drawn: Span[]): void {
 	const beside = x > right ? x - wide - 4 * ratio : x + 4 * ratio;
 	const hidden = drawn.find((one) => beside < one.to && beside + wide > one.from);
 	if (hidden && !mark.aside) return;
-	const left = hidden ? hidden.from - wide - 8 * ratio : beside;
+	const after = hidden && x > hidden.from && hidden.to + wide < bbox.left + bbox.width;
+	const left = !hidden ? beside : after ? hidden.to + 4 * ratio : hidden.from - wide - 8 * ratio;
 	ctx.fillStyle = colourOf('panel');
 	ctx.fillRect(left - 2 * ratio, bbox.top - 14 * ratio, wide + 4 * ratio, 13 * ratio);
 	ctx.fillStyle = colourOf(mark.colour);

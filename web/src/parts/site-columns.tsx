@@ -6,7 +6,7 @@ import type { Answered, Frame, GroupsResult, Site, SitesResult } from '../model/
 import { percent, quantity, type Unit } from '../model/units';
 import { differing, knownCosts } from '../model/state';
 import type { Axis, Question } from '../model/words';
-import { Amount, ERROR_WIDTH, errorOf, hintOf } from './amount';
+import { Amount, ERROR_WIDTH, errorOf, hintOf, type Bound } from './amount';
 import { Spark } from './bars';
 import type { Column } from './table';
 
@@ -36,7 +36,16 @@ interface NumberColumn {
 	whole?: number;
 	/** Numbers are estimates: reserves width for their errors. */
 	estimated?: boolean;
+	bound?: Bound;
 }
+
+/** Several threads shared the site: its own maximum is then an upper bound. */
+export function boundOf(measure: { key: string; bound?: Bound }, site: Readonly<Record<string, unknown>>): Bound {
+	return measure.bound ?? (measure.key === 'max_bytes' && site.max_exact === false ? 'most' : undefined);
+}
+
+/** Extra pixels for "≤ ". */
+const BOUND_WIDTH = 14;
 
 export function numberColumn(options: NumberColumn): Column<SiteRow> {
 	const { key, unit, whole } = options;
@@ -44,14 +53,14 @@ export function numberColumn(options: NumberColumn): Column<SiteRow> {
 		key,
 		title: options.title,
 		number: true,
-		width: (options.width ?? 86) + (options.estimated ? ERROR_WIDTH : 0),
+		width: (options.width ?? 86) + (options.bound ? BOUND_WIDTH : 0) + (options.estimated ? ERROR_WIDTH : 0),
 		...(options.help ? { help: options.help } : {}),
 		...(options.optional ? { optional: true } : {}),
 		...(whole ? { fill: (row: SiteRow) => Math.abs(numberOf(row, key) ?? 0) / whole } : {}),
 		sort: (row) => numberOf(row, key),
 		hint: (row) => {
 			const value = numberOf(row, key);
-			return value === null ? undefined : hintOf(value, unit, errorOf(row.values, key));
+			return value === null ? undefined : hintOf(value, unit, errorOf(row.values, key), boundOf(options, row.values));
 		},
 		cell: (row) => {
 			const value = numberOf(row, key);
@@ -60,7 +69,7 @@ export function numberColumn(options: NumberColumn): Column<SiteRow> {
 			const error = errorOf(row.values, key);
 			const amount = (
 				<>
-					<Amount value={value} unit={unit} error={error} signed={options.signed ?? false} />
+					<Amount value={value} unit={unit} error={error} signed={options.signed ?? false} bound={boundOf(options, row.values)} />
 					{options.estimated && !error && <small class="error" />}
 				</>
 			);
@@ -80,7 +89,10 @@ function shareColumns(rows: readonly object[], key: string, whole: number | unde
 			width: 70,
 			help: 'Share of what is shown',
 			sort: (row) => numberOf(row, key),
-			cell: (row) => <span class="soft">{percent(numberOf(row, key) ?? 0, whole)}</span>,
+			cell: (row) => {
+				const value = numberOf(row, key);
+				return <span class="soft">{value === null ? '–' : percent(value, whole)}</span>;
+			},
 		},
 	];
 }
@@ -99,7 +111,7 @@ function courseColumn(courses: Courses): Column<SiteRow> {
 		sort: (row) => Math.max(0, ...(courses.of.get(row.id) ?? [])),
 		cell: (row) => {
 			const course = courses.of.get(row.id);
-			return course ? <Spark xs={courses.moments} ys={course} label={`held at most ${quantity(Math.max(...course), 'bytes')}`} /> : null;
+			return course ? <Spark xs={courses.moments} ys={course} label={`held at most ${quantity(Math.max(...course), 'bytes')} at the snapshots`} /> : null;
 		},
 	};
 }
@@ -166,7 +178,7 @@ const RECYCLED: Column<SiteRow> = {
 	sort: recyclingOf,
 	cell: (row) => {
 		const times = recyclingOf(row);
-		return times === null ? <span class="soft">–</span> : `${times.toFixed(1)}×`;
+		return times === null ? <span class="soft">–</span> : `${boundOf({ key: 'max_bytes' }, row.values) ? '≥ ' : ''}${times.toFixed(1)}×`;
 	},
 };
 

@@ -6,9 +6,9 @@ import { stepWords } from '../model/paths';
 import { knownCosts } from '../model/state';
 import { Amount, errorOf, hintOf } from './amount';
 import { SizeBars, TimeBars } from './bars';
-import type { SiteRow } from './site-columns';
 import { addFilter } from './filters';
 import { escapeRegex } from './row-keys';
+import { boundOf, type SiteRow } from './site-columns';
 import { Stack } from './stack';
 import type { Site } from '../model/types';
 
@@ -88,8 +88,14 @@ export function SiteDetail({ row, onClose, onFlame }: { row: SiteRow; onClose: (
 						return (
 							<>
 								<dt title={measure.help}>{measure.title}</dt>
-								<dd title={typeof value === 'number' ? hintOf(value, measure.unit, errorOf(site, key)) : undefined}>
-									{typeof value === 'number' ? <Amount value={value} unit={measure.unit} error={errorOf(site, key)} /> : '–'}
+								<dd
+									title={typeof value === 'number' ? hintOf(value, measure.unit, errorOf(site, key), boundOf(measure, site)) : 'not known'}
+								>
+									{typeof value === 'number' ? (
+										<Amount value={value} unit={measure.unit} error={errorOf(site, key)} bound={boundOf(measure, site)} />
+									) : (
+										'–'
+									)}
 								</dd>
 							</>
 						);

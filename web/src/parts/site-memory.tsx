@@ -94,7 +94,7 @@ const PAGE_COLUMNS: readonly (readonly [key: string, title: string, help: string
 	['sole_bytes', 'If freed', 'Pages with blocks of no other site: empty if these blocks are freed'],
 	['pinned_bytes', 'Pins', 'Bytes in no block, of the pages where a block of this site is expected to live longest'],
 	['arena_bytes', 'If in an arena', 'What would come back if its blocks were together on pages of their own'],
-	['untouched_bytes', 'Untouched', 'Of its blocks, never written: not resident'],
+	['untouched_bytes', 'Not resident', 'Of its blocks: in pages that are neither in memory nor swapped out'],
 	['swapped_bytes', 'Swapped', 'Of its blocks, swapped out'],
 	['huge_bytes', 'Huge', 'Of its blocks, in huge pages'],
 	['zero_bytes', 'Zero', 'Of its blocks, on resident pages with nothing but zeros'],
@@ -155,15 +155,13 @@ function Holder({ site, data }: { site: Site; data: SitesResult }) {
 /** The lines of the view pins. */
 function WhatIf({ sums, data }: { sums: PageSums; data: SitesResult }) {
 	const holder = data.sites.find((site) => site.pid === sums.pid && site.site === sums.holder_site);
-	const trim = sums.trim_bytes ?? 0;
-	const held = sums.held_bytes ?? 0;
-	const holders = sums.holder_blocks ?? 0;
+	const { trim_bytes: trim, held_bytes: held, holder_blocks: holders, holder_bytes: heldBy } = sums;
 	return (
 		<section>
 			<h2>What would come back</h2>
 			<p>
 				{bytes(sums.free_bytes)} are on pages without a live block{sums.unknown_blocks && ' that is known'}
-				{trim > 0 && `; malloc_trim(0) returns about ${bytes(trim)}`}.
+				{trim !== null && trim > 0 && `; malloc_trim(0) returns about ${bytes(trim)}`}.
 			</p>
 			{sums.unknown_blocks && (
 				<p>
@@ -174,10 +172,10 @@ function WhatIf({ sums, data }: { sums: PageSums; data: SitesResult }) {
 				</p>
 			)}
 			<p>{bytes(sums.waste_bytes)} on pages with live blocks are in no block: the column Pins says who keeps them.</p>
-			{held > 0 && (
+			{held !== null && held > 0 && holders !== null && heldBy !== null && (
 				<p>
 					At the end of a heap {plural(holders, 'block')} of {holders === 1 ? '' : 'together '}
-					{bytes(sums.holder_bytes ?? 0)} {holders === 1 ? 'keeps' : 'keep'} {bytes(held)} of free pages from being returned
+					{bytes(heldBy)} {holders === 1 ? 'keeps' : 'keep'} {bytes(held)} of free pages from being returned
 					{holder && (
 						<>
 							: <Holder site={holder} data={data} />
@@ -259,7 +257,7 @@ function retainerColumns(data: SitesResult): Column<SiteRow>[] {
 			unit: 'bytes',
 			width: 124,
 			whole: mostOf(data, 'unreachable_bytes'),
-			help: 'Bytes of blocks that nothing refers to any more',
+			help: 'Bytes of blocks to which no reference was found',
 		}),
 		numberColumn({
 			key: 'retained_bytes',
@@ -275,8 +273,8 @@ function retainerColumns(data: SitesResult): Column<SiteRow>[] {
 		held,
 		numberColumn({ key: 'not_freed_bytes', title: 'Live', unit: 'bytes', help: 'Bytes of its live blocks' }),
 		numberColumn({ key: 'not_freed_blocks', title: 'Blocks', unit: 'count', help: 'Live blocks' }),
-		numberColumn({ key: 'unreachable_blocks', title: 'Unreachable blocks', unit: 'count', width: 132, help: 'Blocks that nothing refers to any more' }),
-		numberColumn({ key: 'median_age_ns', title: 'Median age', unit: 'ns', help: 'Half of its live blocks are older' }),
+		numberColumn({ key: 'unreachable_blocks', title: 'Unreachable blocks', unit: 'count', width: 132, help: 'Blocks to which no reference was found' }),
+		numberColumn({ key: 'median_age_ns', title: 'Median age', unit: 'ns', bound: 'least', help: 'Half of its live blocks are at least this old' }),
 	];
 }
 
@@ -291,10 +289,11 @@ const CLASSES: readonly (readonly [name: string, label: string, meaning: string]
 ];
 
 function ReachSheet({ data }: { data: SitesResult }) {
-	const reach = data.reach ?? {};
+	const reach = data.reach;
+	if (!reach) return null;
 	const processes = new Set(data.sites.filter((site) => site.reach).map((site) => site.pid)).size;
-	const of = (name: string) => reach[`${name}_bytes`] ?? 0;
-	const sum = CLASSES.reduce((all, [name]) => all + of(name), 0);
+	const of = (name: string) => reach[`${name}_bytes`] ?? null;
+	const sum = CLASSES.reduce((all, [name]) => all + (of(name) ?? 0), 0);
 	const lines: SheetLine[] = CLASSES.map(([name, label, meaning], i) => ({
 		sign: i === 0 ? '' : '+',
 		label,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is wrong, or that nothing is, in two sentences: the same as the first lines of the summary in the terminal.
-
+import { edgeOf } from '../model/growth';
 import { bytes, duration, percent, plural } from '../model/units';
 import type { Process, Verdict } from '../model/types';
 
@@ -53,7 +53,7 @@ function unreachable(verdict: Verdict): string | undefined {
 	if (typeof verdict.unreachable_blocks !== 'number') return undefined;
 	return verdict.unreachable_blocks > 0
 		? `${bytes(verdict.unreachable_bytes ?? 0)} of it is unreachable, in ${plural(verdict.unreachable_blocks, 'block')}.`
-		: 'None of it is unreachable.';
+		: 'No unreachable block was found.';
 }
 
 /** Each sentence opens its evidence. */
@@ -64,7 +64,7 @@ export function VerdictText({ verdict, process, open }: { verdict: Verdict; proc
 		: '';
 	const lost = unreachable(verdict);
 	return (
-		<p class={`verdict ${verdict.kind}`} data-verdict={verdict.kind}>
+		<p class={`verdict ${edgeOf(verdict)}`} data-verdict={verdict.kind}>
 			<button type="button" onClick={() => open('sites', { cost: 'leaked' })}>
 				{left(verdict, process)}
 			</button>{' '}

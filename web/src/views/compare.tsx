@@ -3,7 +3,7 @@
 // other view can compare too, with the switch beside the filters.
 import { useEffect, useMemo } from 'preact/hooks';
 import { Icicle } from '../flame/icicle';
-import { mostChanged } from '../model/changes';
+import { changeEdge, mostChanged } from '../model/changes';
 import { base } from '../model/frames';
 import { ask as askParams, canonical } from '../model/query';
 import { about, useAnswer } from '../model/source';
@@ -119,7 +119,8 @@ function Changes({ changes }: { changes: readonly Measure[] }) {
 
 /** "Peak +2.7 MiB, 98.0 % of it in T::grow (t.cc:9): the same number of blocks, 2.0 times their size." */
 function changeWords(what: string, measure: Measure | undefined, owner: string | null, part: number, how: string | null): string {
-	if (!measure || measure.change === 0) return `${what} unchanged. `;
+	if (!measure) return `${what}: not known. `;
+	if (measure.change === 0) return `${what} unchanged. `;
 	const does = how ? `: ${how}` : '';
 	const of = owner ? `, ${percent(Math.min(Math.abs(part), Math.abs(measure.change)), Math.abs(measure.change))} of it in ${owner}${does}` : '';
 	const chance = measure.within_spread ? ', within the spread of the runs' : measure.within_noise ? ', within the noise of sampling' : '';
@@ -130,9 +131,8 @@ function ChangeVerdict({ data }: { data: ChangesResult }) {
 	const measure = (name: string) => data.changes.find((row) => row.measure === name);
 	const verdict = data.verdict;
 	if (!verdict) return null;
-	const rises = ['peak', 'leaked'].map((name) => measure(name)).filter((row) => row && row.change > 0 && !row.within_spread && !row.within_noise);
 	return (
-		<p class={`verdict ${rises.length ? 'unclear' : 'freed'}`}>
+		<p class={`verdict ${changeEdge(['peak', 'leaked'].map(measure))}`}>
 			{measure('peak') && changeWords('Peak', measure('peak'), verdict.peak_owner, verdict.peak_owner_change, verdict.peak_owner_how)}
 			{changeWords(knownCosts.value ? 'Live' : 'Not freed', measure('leaked'), verdict.not_freed_owner, verdict.not_freed_owner_change, verdict.not_freed_owner_how)}
 		</p>

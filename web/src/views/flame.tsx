@@ -204,7 +204,7 @@ function pivotTrees(data: FlameResult, tree: FlameTree, pivot: string) {
 		: undefined;
 }
 
-/** Mean lifetime of freed blocks by node: two more queries, sent only for colouring by lifetime. */
+/** Lifetime of freed blocks per allocation, by node: two more queries, sent only for colouring by lifetime. */
 function useLives(
 	wanted: boolean,
 	callees: boolean,

@@ -2,7 +2,7 @@
 // Run: what was recorded and how, how reliable it is, and where names came from.
 import { useEffect } from 'preact/hooks';
 import { base } from '../model/frames';
-import { startedOf } from '../model/processes';
+import { startedOf, totalsOf } from '../model/processes';
 import { ask as askParams, canonical } from '../model/query';
 import { about, useAnswer } from '../model/source';
 import { state } from '../model/state';
@@ -26,8 +26,8 @@ function countedBy(data: ProcessesResult, process: Process): string {
 
 function extremes(process: Process | undefined): [string, string][] {
 	const facts: [string, string][] = [];
-	if (process?.smallest_bytes != null && process.largest_bytes != null)
-		facts.push(['Sizes', `${bytes(process.smallest_bytes)} to ${bytes(process.largest_bytes)}, ${bytes(process.mean_bytes ?? 0)} on average`]);
+	if (process?.smallest_bytes != null && process.largest_bytes != null && process.mean_bytes != null)
+		facts.push(['Sizes', `${bytes(process.smallest_bytes)} to ${bytes(process.largest_bytes)}, ${bytes(process.mean_bytes)} on average`]);
 	if (process?.max_live_blocks) facts.push(['Live at most', plural(process.max_live_blocks, 'block')]);
 	if (process?.max_calls_per_second) facts.push(['Highest rate', `${count(process.max_calls_per_second)} allocations/s`]);
 	return facts;
@@ -69,14 +69,13 @@ function Facts({ data, process }: { data: ProcessesResult; process: Process | un
 }
 
 function Cost({ data, health }: { data: ProcessesResult; health: HealthResult | undefined }) {
-	const own = data.processes.reduce((sum, one) => sum + one.recorder_bytes, 0);
-	const rss = data.processes.reduce((sum, one) => sum + (one.peak_rss_bytes ?? 0), 0);
+	const { recorder_bytes: own, peak_rss_bytes: rss, without_rss: without } = totalsOf(data.processes);
 	const stacks = data.processes.reduce((sum, one) => sum + one.stacks, 0);
-	const part = share(own, rss);
+	const part = rss === null || without ? undefined : share(own, rss);
 	return (
 		<p>
 			The recorder took <b title={exact(own, 'bytes')}>{bytes(own)}</b> of memory for {plural(stacks, 'stack')}
-			{part ? `, ${part} of the ${bytes(rss)} of RSS at most` : ''}. {health && (health.nothing_lost ? 'Nothing was lost.' : '')}
+			{part ? `, ${part} of the ${bytes(rss!)} of RSS at most` : ''}. {health && (health.nothing_lost ? 'Nothing was lost.' : '')}
 		</p>
 	);
 }
@@ -85,7 +84,7 @@ function Health({ data }: { data: HealthResult }) {
 	if (!data.health.length)
 		return (
 			<p class="soft">
-				{data.sampling ? 'No sample was lost' : 'Every allocation was counted'}, every stack is whole, and every frame has a name.
+				{data.sampling ? 'No sample was lost' : 'No recorded allocation was lost'}, every stack is whole, and every frame has a name.
 			</p>
 		);
 	const several = data.health.some((row) => row.pid !== null);
@@ -157,7 +156,8 @@ function Globals({ data }: { data: GlobalsResult }) {
 	return (
 		<>
 			<p class="soft">
-				{bytes(data.bytes)} in all, {bytes(data.resident_bytes)} of it resident when last read
+				{data.bytes === null ? 'Sum not known' : `${bytes(data.bytes)} in all`},{' '}
+				{data.resident_bytes === null ? 'resident part not known' : `${bytes(data.resident_bytes)} of it resident when last read`}
 				{data.variables.length >= GLOBALS_SHOWN && `; the ${GLOBALS_SHOWN} largest`}
 			</p>
 			<table class="plain globals">
@@ -187,7 +187,7 @@ function Globals({ data }: { data: GlobalsResult }) {
 							<td class="number">{count(row.copies)}</td>
 							<td>{row.section}</td>
 							<td class="code" title={row.file ?? ''}>
-								{row.file ? `${base(row.file)}:${row.line ?? 0}` : '–'}
+								{row.file ? base(row.file) + (row.line === null ? '' : `:${row.line}`) : '–'}
 							</td>
 							<td class="code" title={row.module}>
 								{base(row.module)}

@@ -3,6 +3,7 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import { classRange, courseGrid, lifeGrid, momentGrid, pairGrid, sizeClasses } from '../model/distributions';
 import { alone, ask as askParams, canonical } from '../model/query';
+import { measureOf } from '../model/measures';
 import { narrow } from '../model/narrow';
 import { useAnswer } from '../model/source';
 import { note, question, state, value } from '../model/state';
@@ -185,8 +186,8 @@ function Lifetimes() {
 			}),
 			numberColumn({ key: 'frees', title: 'Freed', unit: 'count', estimated }),
 			numberColumn({ key: 'mean_lifetime_ns', title: 'Mean life', unit: 'ns', estimated }),
-			numberColumn({ key: 'median_lifetime_ns', title: 'Median life', unit: 'ns' }),
-			numberColumn({ key: 'max_lifetime_ns', title: 'Max life', unit: 'ns' }),
+			numberColumn(measureOf('median_lifetime_ns')!),
+			numberColumn(measureOf('max_lifetime_ns')!),
 			numberColumn({ key: 'not_freed_blocks', title: 'Left', unit: 'count', help: 'Blocks not freed at exit', estimated }),
 			stackName(),
 		];
@@ -197,8 +198,8 @@ function Lifetimes() {
 	if (data.unmatched) return <NoRows data={data} />;
 	if (!data.sites.length)
 		return (
-			<Empty title="Nothing was freed">
-				<p>No matching block was freed, so there are no lifetimes.</p>
+			<Empty title="No lifetimes">
+				<p>{data.sampling ? 'None of the sampled blocks that match was freed.' : 'No matching block was freed.'}</p>
 			</Empty>
 		);
 	const freed = (data.lifetimes ?? []).reduce((sum, bar) => sum + bar.count, 0);
@@ -231,8 +232,8 @@ function Both() {
 	if (answer.data.unmatched) return <NoRows data={answer.data} />;
 	if (!answer.data.sites.length)
 		return (
-			<Empty title="Nothing was freed">
-				<p>No block was freed, so there are no lifetimes.</p>
+			<Empty title="No lifetimes">
+				<p>{answer.data.sampling ? 'None of the sampled blocks was freed.' : 'No block was freed.'}</p>
 			</Empty>
 		);
 	if (!grid)
@@ -312,7 +313,10 @@ function reallocColumn(key: keyof ReallocNumbers, title: string, help: string, e
 		width: 92 + (estimated ? ERROR_WIDTH : 0),
 		help,
 		sort: (row) => reallocOf(row)?.[key] ?? null,
-		cell: (row) => <Amount value={reallocOf(row)?.[key] ?? 0} unit="count" error={errorOf(reallocOf(row), key)} />,
+		cell: (row) => {
+			const value = reallocOf(row)?.[key];
+			return value === undefined ? '–' : <Amount value={value} unit="count" error={errorOf(reallocOf(row), key)} />;
+		},
 	};
 }
 
@@ -347,7 +351,10 @@ function Reallocs() {
 					const r = reallocOf(row);
 					return r?.calls ? r.moved_calls / r.calls : null;
 				},
-				cell: (row) => percent(reallocOf(row)?.moved_calls ?? 0, reallocOf(row)?.calls ?? 0),
+				cell: (row) => {
+					const r = reallocOf(row);
+					return r ? percent(r.moved_calls, r.calls) : '–';
+				},
 			},
 			reallocColumn('grown_calls', 'Grown', 'Reallocs to a larger size', estimated),
 			reallocColumn('shrunk_calls', 'Shrunk', 'Reallocs to a smaller size', estimated),

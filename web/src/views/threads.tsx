@@ -111,7 +111,12 @@ function Handover() {
 	if (!answer.data.cross_thread_freed_blocks)
 		return (
 			<Empty title="No cross-thread frees">
-				<p>Every block was freed by the thread that allocated it, or not at all.</p>
+				<p>
+					{answer.data.note ??
+						(answer.data.sampling
+							? 'No sampled block was freed by another thread than the one that allocated it.'
+							: 'Every block was freed by the thread that allocated it, or not at all.')}
+				</p>
 			</Empty>
 		);
 	const label = (thread: Thread | undefined, slot: string) =>

@@ -122,7 +122,11 @@ function Growing() {
 									{rows.map((site) => (
 										<tr key={`${site.pid}.${site.site}`}>
 											<td class="number grew">
-												<Amount value={site.bytes_per_second ?? 0} unit="bytes-rate" error={errorOf(site, 'bytes_per_second')} signed />
+												{site.bytes_per_second === null ? (
+													'not known'
+												) : (
+													<Amount value={site.bytes_per_second} unit="bytes-rate" error={errorOf(site, 'bytes_per_second')} signed />
+												)}
 											</td>
 											<td class="name">
 												<button
@@ -170,13 +174,14 @@ function Machine({ from, to }: { from: number; to: number }) {
 		...(swapped ? [line('swapped out', 'series-a', 'system_swap_bytes')] : []),
 	];
 	const least = Math.min(...rows.map((row) => row.system_available_bytes!));
-	const all = rows[0]!.system_bytes ?? 0;
+	const all = rows[0]!.system_bytes;
+	const of = typeof all === 'number';
 	return (
 		<>
 			<ChartTitle
-				title={`The machine: at least ${bytes(least)} of ${bytes(all)} available`}
+				title={`The machine: at least ${bytes(least)}${of ? ` of ${bytes(all)}` : ''} available`}
 				lines={lines}
-				hint={`${exact(least, 'bytes')} of ${exact(all, 'bytes')}`}
+				hint={exact(least, 'bytes') + (of ? ` of ${exact(all, 'bytes')}` : '')}
 			/>
 			<Chart label="Memory of the machine over time" unit="bytes" height={104} times={times} lines={lines} />
 		</>
