@@ -12,12 +12,12 @@ out=$here/../../docs/screenshots
 mkdir -p "$folder" "$out"
 cp "$here/store.cc" "$folder"
 cd "$folder"
-g++ -g -O2 -pthread store.cc -o store
+# Of a shared libstdc++ without symbols, some frames would have no name.
+g++ -g -O2 -pthread -static-libstdc++ store.cc -o store
 "$heapgauge" record -q -o store.hg -- ./store
 mkdir -p old
-g++ -g -O2 -pthread -DENTRIES=3000 -DSESSION=8 store.cc -o old/store
+g++ -g -O2 -pthread -static-libstdc++ -DENTRIES=3000 -DSESSION=8 store.cc -o old/store
 "$heapgauge" record -q -o old.hg -- old/store
-"$heapgauge" record -q -o compiler.hg -- g++ -O1 -c store.cc -o store.o
 
 shoot() { # views... ; the page of $files
 	PORT=8149 node "$here/serve.mjs" "$heapgauge" $files >serve.log 2>&1 &
@@ -31,8 +31,7 @@ shoot() { # views... ; the page of $files
 files="store.hg --against old.hg"
 shoot start "time" 'compare=compare?compare=1' 'difference=flame?compare=1' threads 'handover=threads?tab=handover' 'processes=threads?tab=processes' run 'lifetimes=sizes?tab=both' sizes \
 	"source=source?path=$(printf %s "$folder/store.cc" | sed 's#/#%2F#g')"
-files="compiler.hg"
-shoot flame 'pivot=flame?pivot=execute_one_pass%28opt_pass%2A%29' tree 'sites=sites?cost=total' 'owners=sites?by=own'
+shoot flame 'pivot=flame?pivot=serve%28int%29' tree 'sites=sites?cost=total' 'owners=sites?by=own'
 
 # The tutorials', in one theme: docs/pictures.
 examples=$here/../../examples

@@ -66,8 +66,8 @@ static std::string parse_header(const char *line)
 
 static void open_session(int number)
 {
-	char *session = static_cast<char *>(malloc(96));
-	snprintf(session, 96, "session %d", number);
+	char *session = static_cast<char *>(malloc(480));
+	snprintf(session, 480, "session %d", number);
 	std::lock_guard<std::mutex> hold(sessions_lock);
 	sessions.push_back(session);
 }
