@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of docs/comparison.md, "Twelve questions", answer them."""
+"""The commands of docs/comparison.md, "Fourteen questions", answer them."""
 
 import json
 import pathlib
@@ -90,7 +90,7 @@ def summary(run, folder):
 
 
 def test_every_question_has_its_command():
-    assert sorted(COMMANDS) == list(range(1, 13))
+    assert sorted(COMMANDS) == list(range(1, 15))
 
 
 def test_leak_peak_and_growth_are_in_the_summary(summary):
@@ -123,6 +123,12 @@ def test_two_runs_are_compared(run, summary):
     run("heapgauge record -q -o before.hg -- ./shop")
     run("heapgauge record -q -o after.hg -- ./shop larger")
     assert "load_catalog" in run(COMMANDS[6]).stdout
+
+
+@pytest.mark.parametrize("question, option", [(13, "--pages-on=end"), (14, "--image")])
+def test_blocks_that_keep_pages_or_are_unreachable_are_named(run, summary, question, option):
+    run(f"heapgauge record -q {option} -- ./shop")
+    assert re.search(r"open_session \(shop\.cc:\d+\)", "\n".join(run(COMMANDS[question]).stdout.splitlines()[:12]))
 
 
 def test_a_killed_program_is_reported(run, summary):
