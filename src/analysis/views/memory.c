@@ -195,8 +195,8 @@ static const char *untouched_meaning(const struct sheet *t)
 
 	if ((float)t->m.untouched_bytes < errors * t->rest_error)
 		return "more than is resident; may be sampling error";
-	return t->m.swap_bytes ? "of these: never written, or swapped out"
-			       : "of these: in pages that were never written";
+	return t->m.swap_bytes ? "of these: not resident, or swapped out"
+			       : "of these: in pages that are not resident";
 }
 
 static void describe_sheet(struct sentences *s, const struct sheet *t)

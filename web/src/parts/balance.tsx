@@ -29,7 +29,7 @@ const LINES: readonly Line[] = [
 	{
 		sign: '−',
 		label: 'not resident',
-		meaning: 'of these: in pages that are not in memory',
+		meaning: 'of these: in pages that are not resident',
 		value: (m) => m.untouched_bytes,
 		key: 'untouched_bytes',
 		always: false,
