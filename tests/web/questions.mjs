@@ -37,6 +37,8 @@ async function start(page, address) {
     ...(await headline(page)),
     strip: (await texts(page, ".strip .words"))[0].text,
     headline: (await texts(page, ".headline"))[0].text,
+    verdict: (await texts(page, ".verdict"))[0]?.text,
+    edge: await page.locator(".verdict").getAttribute("class"),
     figures: await texts(page, ".card .figure"),
     cards: await texts(page, ".card"),
     tops: await page.evaluate(() =>

@@ -231,6 +231,13 @@ def test_all_processes_are_listed_with_what_they_mapped_and_their_rss(scene, rep
     assert rows == [[str(one["pid"]), *(amount(one[key]) for key in columns)] for one in report("processes")["processes"]]
 
 
+def test_the_verdict_on_one_of_several_processes_says_so_and_is_no_good_news_of_all(scene, report):
+    pid = report("processes")["processes"][0]["pid"]
+    one, several = scene("processes")["started"], scene("processes")["all"]
+    assert several["verdict"] == f"Process {pid} alone: {one['verdict']}"
+    assert "edge-good" not in several["edge"]
+
+
 def test_several_processes_are_added_up_everywhere(scene, report):
     """P3."""
     start = scene("processes")["all"]

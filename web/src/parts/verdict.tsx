@@ -56,15 +56,17 @@ function unreachable(verdict: Verdict): string | undefined {
 		: 'No unreachable block was found.';
 }
 
-/** Each sentence opens its evidence. */
-export function VerdictText({ verdict, process, open }: { verdict: Verdict; process: Process } & Opening) {
+/** Each sentence opens its evidence. `among`: it is about one of several processes that are shown, and says nothing about the others. */
+export function VerdictText({ verdict, process, among, open }: { verdict: Verdict; process: Process; among: boolean } & Opening) {
 	const at = process.peak_at_ns ? ` at ${duration(process.started_offset_ns + process.peak_at_ns)}` : '';
 	const holder = verdict.peak_owner
 		? `, ${percent(verdict.peak_owner_bytes ?? 0, process.peak_bytes)} in ${verdict.peak_owner}`
 		: '';
 	const lost = unreachable(verdict);
+	const edge = edgeOf(verdict);
 	return (
-		<p class={`verdict ${edgeOf(verdict)}`} data-verdict={verdict.kind}>
+		<p class={`verdict ${among && edge === 'edge-good' ? '' : edge}`} data-verdict={verdict.kind}>
+			{among && `Process ${process.pid} alone: `}
 			<button type="button" onClick={() => open('sites', { cost: 'leaked' })}>
 				{left(verdict, process)}
 			</button>{' '}

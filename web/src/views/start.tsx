@@ -420,6 +420,7 @@ function Chosen({ scope, all, chosen }: { scope: Scope & { state: State }; all: 
 				<VerdictText
 					verdict={chosen.verdict}
 					process={judged}
+					among={pids.length > 1}
 					open={(view, changes) => go(view, { ...only(of), at: null, minus: null, unit: null, ...changes })}
 				/>
 			)}
