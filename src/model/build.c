@@ -281,6 +281,9 @@ static void take_totals(struct profile_process *p, const struct process_rows *ro
 	p->peak_blocks = row->peak_blocks;
 	p->peak_at_ns = row->peak_at_ns;
 	p->peak_bound_bytes = row->peak_bound_bytes;
+	p->live_bound = (struct live_bound){ row->live_bound_bytes, row->live_bound_blocks };
+	if (row->end == END_RUNNING && !row->imported)
+		profile_limit_live(p, &p->live_bytes, &p->live_bound.bytes);
 
 	p->mmap_calls = row->map_calls;
 	p->mmap_bytes = row->map_bytes;

@@ -52,13 +52,15 @@ static void take_series(const struct profile_process *p, struct process_extremes
 {
 	struct profile_sample last = { 0 };
 
-	ret->live_blocks = MAX(p->peak_blocks, p->live_blocks);
+	ret->live_blocks =
+		MAX(p->peak_blocks, saturating_sub(p->live_blocks, p->live_bound.blocks));
 	for (size_t i = 0; i < profile_sample_count(p); i++) {
 		struct profile_sample now = profile_sample(p, i);
 		uint64_t ns = saturating_sub(now.at_ns, last.at_ns);
 		double calls = (double)saturating_sub(now.calls, last.calls);
 
-		ret->live_blocks = MAX(ret->live_blocks, now.live_blocks);
+		ret->live_blocks = MAX(ret->live_blocks,
+				       saturating_sub(now.live_blocks, now.live_bound.blocks));
 		if (ns < RATE_NS)
 			continue;
 		ret->calls_per_second =

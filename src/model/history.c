@@ -22,12 +22,21 @@ size_t profile_sample_count(const struct profile_process *p)
 	return p->rows->series_count;
 }
 
+void profile_limit_live(const struct profile_process *p, uint64_t *bytes, uint64_t *bound)
+{
+	uint64_t most = saturating_add(p->peak_bytes, p->peak_bound_bytes);
+	uint64_t high = MIN(saturating_add(*bytes, *bound), most);
+	uint64_t low = MIN(saturating_sub(*bytes, *bound), high);
+
+	*bytes = MIN(*bytes, most);
+	*bound = MAX(*bytes - low, high - *bytes);
+}
+
 struct profile_sample profile_sample(const struct profile_process *p, size_t index)
 {
 	ASSERT(index < p->rows->series_count);
 	const struct series_row *row = &p->rows->series[index];
-
-	return (struct profile_sample){
+	struct profile_sample sample = {
 		.at_ns = row->at_ns,
 		.live_bytes = row->live_bytes,
 		.live_blocks = row->live_blocks,
@@ -38,7 +47,11 @@ struct profile_sample profile_sample(const struct profile_process *p, size_t ind
 		.threads = row->threads,
 		.map_live_bytes = row->map_live_bytes,
 		.own_bytes = row->own_bytes,
+		.live_bound = { row->live_bound_bytes, row->live_bound_blocks },
 	};
+
+	profile_limit_live(p, &sample.live_bytes, &sample.live_bound.bytes);
+	return sample;
 }
 
 size_t profile_snapshot_count(const struct profile_process *p)
@@ -53,10 +66,18 @@ struct profile_snapshot profile_snapshot(const struct profile_process *p, size_t
 	size_t changes = p->same ? p->same->changes_at[index + 1] - p->same->changes_at[index]
 				 : row->sites_count;
 
-	return (struct profile_snapshot){
-		row->at_ns,	row->live_bytes, row->live_blocks,
-		row->rss_bytes, changes,	 row->counted && p->rows->snapshot_counts
+	struct profile_snapshot snapshot = {
+		.at_ns = row->at_ns,
+		.live_bytes = row->live_bytes,
+		.live_blocks = row->live_blocks,
+		.rss_bytes = row->rss_bytes,
+		.change_count = changes,
+		.counted = row->counted && p->rows->snapshot_counts,
+		.live_bound = { row->live_bound_bytes, row->live_bound_blocks },
 	};
+
+	profile_limit_live(p, &snapshot.live_bytes, &snapshot.live_bound.bytes);
+	return snapshot;
 }
 
 size_t profile_site_ids(const struct profile_process *p)

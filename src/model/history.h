@@ -8,6 +8,9 @@
 
 #include "model/profile.h"
 
+/* What was live is never more than the peak: limits a number that is right within `bound`, and the bound. */
+void profile_limit_live(const struct profile_process *process, uint64_t *bytes, uint64_t *bound);
+
 /* One moment of the time series. Counters are cumulative. */
 struct profile_sample {
 	uint64_t at_ns;
@@ -17,6 +20,7 @@ struct profile_sample {
 	uint64_t threads; /* cumulative: all threads ever started */
 	uint64_t map_live_bytes;
 	uint64_t own_bytes; /* memory of the recorder */
+	struct live_bound live_bound;
 };
 size_t profile_sample_count(const struct profile_process *process);
 struct profile_sample profile_sample(const struct profile_process *process, size_t index);
@@ -26,7 +30,8 @@ struct profile_snapshot {
 	uint64_t at_ns;
 	uint64_t live_bytes, live_blocks, rss_bytes;
 	size_t change_count;
-	bool counted; /* profile_counts_at is known */
+	bool counted;		      /* profile_counts_at is known */
+	struct live_bound live_bound; /* of these sums and of each heap site */
 };
 size_t profile_snapshot_count(const struct profile_process *process);
 struct profile_snapshot profile_snapshot(const struct profile_process *process, size_t index);

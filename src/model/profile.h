@@ -155,6 +155,11 @@ struct profile_memory {
 	uint64_t mapped_untouched_bytes; /* not resident, in mappings of the program */
 };
 
+/* How far live numbers may be off that were read while the program ran. 0: exact. */
+struct live_bound {
+	uint64_t bytes, blocks;
+};
+
 struct profile_process {
 	uint32_t pid, ppid;
 	uint32_t rank; /* rank in a parallel job + 1; 0: none */
@@ -180,6 +185,7 @@ struct profile_process {
 	uint64_t all_calls, all_bytes;
 	bool counts_all;
 	uint64_t live_bytes, live_blocks; /* at the end */
+	struct live_bound live_bound;
 	uint64_t temporary_calls;
 	uint64_t peak_bytes, peak_blocks, peak_at_ns;
 	uint64_t peak_bound_bytes; /* 0: exact */

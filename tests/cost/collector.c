@@ -120,8 +120,8 @@ int main(int argc, char **argv)
 	}
 	if (live_profile_load(&profile, PROFILE_COPY_ALL, true, &error) < 0)
 		return fail(&error);
-	if (live_read_rows(profile.memory, profile.bytes, LIVE_MODE_EXACT, &rows, &format_error) <
-	    0) {
+	if (live_read_rows(profile.memory, profile.bytes, NULL, LIVE_MODE_EXACT, &rows,
+			   &format_error) < 0) {
 		fprintf(stderr, "collector: %s\n", format_error.message);
 		return 2;
 	}

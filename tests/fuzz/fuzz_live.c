@@ -72,8 +72,8 @@ static void read_all(struct live_header *head)
 	struct live_totals totals;
 	struct live_sites sites;
 
-	(void)live_read_totals(head, TOTAL, &totals);
-	if (live_read_sites(head, TOTAL, &sites) == 0)
+	(void)live_read_totals(head, TOTAL, NULL, &totals);
+	if (live_read_sites(head, TOTAL, NULL, &sites) == 0)
 		live_sites_release(&sites);
 	struct live_mark_read mark;
 
@@ -85,7 +85,7 @@ static void read_all(struct live_header *head)
 		}
 	}
 	read_blocks(head);
-	if (live_read_rows(head, TOTAL, LIVE_MODE_EXACT, &rows, NULL) == 0) {
+	if (live_read_rows(head, TOTAL, NULL, LIVE_MODE_EXACT, &rows, NULL) == 0) {
 		struct recording recording = { .processes = &rows, .process_count = 1 }, back;
 		void *bytes;
 		size_t length;

@@ -90,7 +90,7 @@ static void every_time_of_a_profile_is_read_as_it_was_written(void **state)
 	made_append(&made, LIVE_MARKS, 1);
 	*(struct live_mark *)made_at(&made, LIVE_MARKS) =
 		(struct live_mark){ .there = 1, .at_ms = ms + 5 };
-	assert_int_equal(live_read_rows(head, TOTAL, LIVE_MODE_EXACT, &rows, NULL), 0);
+	assert_int_equal(live_read_rows(head, TOTAL, NULL, LIVE_MODE_EXACT, &rows, NULL), 0);
 	assert_int_equal(rows.modules[module].mapped_ns, ms * NS_PER_MS);
 	assert_int_equal(rows.modules[module].unmapped_ns, (ms + 1) * NS_PER_MS);
 	assert_int_equal(rows.sites[site].born_ns, (ms + 2) * NS_PER_MS);

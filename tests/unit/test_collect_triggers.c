@@ -96,10 +96,60 @@ static void a_threshold_fires_when_it_is_passed_and_again_after_it_was_left(void
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(course); i++) {
-		const struct trigger_input input = { .live_bytes = course[i].live };
+		const struct trigger_input input = { .live_bytes =
+							     trigger_range_of(course[i].live, 0) };
 
 		assert_int_equal(trigger_fires(&trigger, &remembered, &input), course[i].fires);
 	}
+}
+
+/* Neither does it count as below again only because it is not known. */
+static void a_number_within_a_bound_fires_only_if_it_is_certainly_above(void **state)
+{
+	static const struct {
+		uint64_t live, bound;
+		bool fires;
+	} course[] = {
+		{ 1000, 900, false }, { 101, 1, false }, { 102, 1, true }, { 50, 60, false },
+		{ 110, 0, false },    { 60, 29, false }, { 110, 0, true },
+	};
+	const struct trigger live = on("live>100"), site = on("site>100");
+	struct trigger_state first = { 0 }, second = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(course); i++) {
+		const struct trigger_range held = trigger_range_of(course[i].live, course[i].bound);
+		const struct trigger_input input = { .live_bytes = held };
+
+		assert_int_equal(trigger_fires(&live, &first, &input), course[i].fires);
+		assert_int_equal(trigger_fires_by_site(&site, &second,
+						       (struct trigger_range[]){ held, held }, 2,
+						       0),
+				 course[i].fires);
+	}
+	trigger_state_release(&second);
+}
+
+/* 1 +- 50 and then 149 +- 50 bytes: it may have grown by 48 only. */
+static void growth_within_bounds_fires_only_if_it_is_certain(void **state)
+{
+	static const struct {
+		uint64_t held, bound;
+		bool fires;
+	} course[] = { { 1, 50, false }, { 149, 50, false }, { 149, 0, false }, { 152, 0, true } };
+	const struct trigger trigger = on("growth>100/10s");
+	struct trigger_state remembered = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(course); i++) {
+		const struct trigger_range held = trigger_range_of(course[i].held, course[i].bound);
+
+		assert_int_equal(trigger_fires_by_site(&trigger, &remembered,
+						       (struct trigger_range[]){ held, held }, 2,
+						       (i + 1000) * 1000000000),
+				 course[i].fires);
+	}
+	trigger_state_release(&remembered);
 }
 
 static void calls_and_times_fire_at_every_multiple(void **state)
@@ -143,7 +193,7 @@ static void shares_are_of_what_the_process_may_have(void **state)
 /* What stacks 1 and 2 hold at that time; whether the trigger fires. */
 struct held {
 	uint64_t at_ns;
-	int64_t first, second;
+	uint64_t first, second;
 	bool fires;
 };
 
@@ -153,9 +203,9 @@ static void follow(const char *text, const struct held *course, size_t count)
 	struct trigger_state remembered = { 0 };
 
 	for (size_t i = 0; i < count; i++) {
-		const struct snapshot_site sites[] = { { .site = 0, .bytes = 1 << 30 },
-						       { .site = 1, .bytes = course[i].first },
-						       { .site = 2, .bytes = course[i].second } };
+		const struct trigger_range sites[] = { trigger_range_of(1 << 30, 0),
+						       trigger_range_of(course[i].first, 0),
+						       trigger_range_of(course[i].second, 0) };
 
 		/* The second one is new when it first holds something. */
 		if (trigger_fires_by_site(&trigger, &remembered, sites,
@@ -169,9 +219,9 @@ static void follow(const char *text, const struct held *course, size_t count)
 static void each_stack_passes_a_limit_for_itself(void **state)
 {
 	static const struct held course[] = {
-		{ 0, 50, 0, false },	{ 1, 101, 0, true },   { 2, 150, 0, false },
-		{ 3, 150, 200, true },	{ 4, 150, -5, false }, { 5, 95, 101, true },
-		{ 6, 101, 101, false }, { 7, 80, 95, false },  { 8, 101, 101, true },
+		{ 0, 50, 0, false },	{ 1, 101, 0, true },  { 2, 150, 0, false },
+		{ 3, 150, 200, true },	{ 4, 150, 0, false }, { 5, 95, 101, true },
+		{ 6, 101, 101, false }, { 7, 80, 95, false }, { 8, 101, 101, true },
 	};
 
 	(void)state;
@@ -197,7 +247,7 @@ static void growth_counts_within_its_time(void **state)
 	follow("growth>100/10s", fast, ARRAY_SIZE(fast));
 	follow("growth>100/10s", late, ARRAY_SIZE(late)); /* what it held before is not known */
 	for (size_t i = 0; i < ARRAY_SIZE(slow); i++)
-		slow[i] = (struct held){ i, (int64_t)i * 20, 0, false };
+		slow[i] = (struct held){ i, i * 20, 0, false };
 	follow("growth>220/10s", slow, ARRAY_SIZE(slow));
 }
 
@@ -208,12 +258,11 @@ static void steady_growth_above_the_limit_is_seen(void **state)
 	size_t fired = 0;
 
 	(void)state;
-	for (int64_t i = 0; i < 1000; i++) {
-		const struct snapshot_site sites[] = { { .site = 0 },
-						       { .site = 1, .bytes = i * 11 / 10 } };
+	for (uint64_t i = 0; i < 1000; i++) {
+		const struct trigger_range sites[] = { trigger_range_of(0, 0),
+						       trigger_range_of(i * 11 / 10, 0) };
 
-		fired += trigger_fires_by_site(&trigger, &remembered, sites, 2,
-					       (uint64_t)i * 100000000);
+		fired += trigger_fires_by_site(&trigger, &remembered, sites, 2, i * 100000000);
 	}
 	assert_in_range(fired, 6, 10); /* 1,098 bytes in all */
 	trigger_state_release(&remembered);
@@ -241,6 +290,8 @@ int main(void)
 		cmocka_unit_test(pressure_is_compared_as_it_is),
 		cmocka_unit_test(what_is_none_is_refused),
 		cmocka_unit_test(a_threshold_fires_when_it_is_passed_and_again_after_it_was_left),
+		cmocka_unit_test(a_number_within_a_bound_fires_only_if_it_is_certainly_above),
+		cmocka_unit_test(growth_within_bounds_fires_only_if_it_is_certain),
 		cmocka_unit_test(calls_and_times_fire_at_every_multiple),
 		cmocka_unit_test(shares_are_of_what_the_process_may_have),
 	};

@@ -39,8 +39,8 @@ static struct process_rows read_rows(struct made *made)
 	struct process_rows rows = { 0 };
 	struct format_error error = { "" };
 
-	if (live_read_rows(made->head, made->head->total_bytes, LIVE_MODE_EXACT, &rows, &error) !=
-	    0)
+	if (live_read_rows(made->head, made->head->total_bytes, NULL, LIVE_MODE_EXACT, &rows,
+			   &error) != 0)
 		fail_msg("%s", error.message);
 	return rows;
 }
@@ -445,13 +445,14 @@ static void totals_are_the_sums_of_the_slots(void **state)
 	*made_slot(&made, 1) =
 		(struct live_slot){ .calls = 1, .bytes = 10, .frees = 90, .freed_bytes = 900 };
 	made.head->opened_bytes = 4096;
-	assert_int_equal(live_read_totals(made.head, TOTAL, &totals), 0);
+	assert_int_equal(live_read_totals(made.head, TOTAL, NULL, &totals), 0);
 	assert_int_equal(totals.calls, 101);
-	assert_int_equal(totals.bytes - totals.freed_bytes, 110);
+	assert_int_equal(totals.live.bytes, 110);
+	assert_int_equal(totals.live.bytes_bound, 0);
 	assert_int_equal(totals.temporary, 3);
 	assert_int_equal(totals.own_bytes, 4096);
 	assert_int_equal(totals.slots, 2);
-	assert_int_equal(live_read_totals(made.head, 4096, &totals), -1);
+	assert_int_equal(live_read_totals(made.head, 4096, NULL, &totals), -1);
 	end(&made);
 }
 
@@ -468,7 +469,7 @@ static void the_live_bytes_of_a_site_are_summed_over_its_slots(void **state)
 	made_counters(&made, counters)->temporary = 2;
 	made_counters(&made, counters)->fragmentation = 80;
 	made_counts(&made, site, 1, 16, 0, 3);
-	assert_int_equal(live_read_sites(made.head, TOTAL, &sites), 0);
+	assert_int_equal(live_read_sites(made.head, TOTAL, NULL, &sites), 0);
 	assert_int_equal(sites.count, site + 1);
 	assert_int_equal(sites.live[site].blocks, 5);
 	assert_int_equal(sites.live[site].bytes, 80);

@@ -100,7 +100,8 @@ static struct shown read_profile(void)
 	struct process_rows rows;
 	struct shown shown = { { 0 }, { 0 }, 0 };
 
-	assert_int_equal(live_read_rows(memory.head, TOTAL_BYTES, LIVE_MODE_EXACT, &rows, NULL), 0);
+	assert_int_equal(
+		live_read_rows(memory.head, TOTAL_BYTES, NULL, LIVE_MODE_EXACT, &rows, NULL), 0);
 	assert_int_equal(live_read_ages(memory.head, TOTAL_BYTES, clock_ms(), &rows, NULL), 0);
 	for (size_t i = 0; i < rows.age_count; i++)
 		shown.ages[rows.ages[i].bucket] += rows.ages[i].blocks;

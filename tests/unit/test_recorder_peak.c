@@ -106,7 +106,8 @@ static void compare(const struct truth *truth)
 	struct format_error error;
 	int64_t bytes[SITES_MAX] = { 0 }, blocks[SITES_MAX] = { 0 };
 
-	assert_int_equal(live_read_rows(head, TOTAL_BYTES, LIVE_MODE_EXACT, &rows, &error), 0);
+	assert_int_equal(live_read_rows(head, TOTAL_BYTES, NULL, LIVE_MODE_EXACT, &rows, &error),
+			 0);
 	for (size_t i = 0; i < rows.site_counters_count; i++) {
 		uint32_t site = rows.site_counters[i].site - FIRST;
 
@@ -220,7 +221,8 @@ static void several_compare(const struct several *s)
 	struct process_rows rows;
 	struct format_error error;
 
-	assert_int_equal(live_read_rows(head, TOTAL_BYTES, LIVE_MODE_EXACT, &rows, &error), 0);
+	assert_int_equal(live_read_rows(head, TOTAL_BYTES, NULL, LIVE_MODE_EXACT, &rows, &error),
+			 0);
 	uint64_t bound = rows.process.peak_bound_bytes;
 
 	if (control.exact_peak)
@@ -373,7 +375,8 @@ static void crowd_run(unsigned threads)
 		pthread_join(thread[i], NULL);
 	pthread_barrier_destroy(&crowd.step);
 	assert_int_equal(crowd.total, 0);
-	assert_int_equal(live_read_rows(head, TOTAL_BYTES, LIVE_MODE_EXACT, &rows, &error), 0);
+	assert_int_equal(live_read_rows(head, TOTAL_BYTES, NULL, LIVE_MODE_EXACT, &rows, &error),
+			 0);
 	uint64_t bound = rows.process.peak_bound_bytes, peak = (uint64_t)crowd.peak;
 
 	assert_in_range(bound, 1, MAX(peak / 100, 2048ull * threads));

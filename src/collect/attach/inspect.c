@@ -130,7 +130,7 @@ static int fill(const struct profile_copy *copied, enum profile_copy_parts parts
 	recording->processes = rows;
 	recording->process_count = 1;
 	int status = (parts == PROFILE_COPY_SUMS ? live_read_sums : live_read_rows)(
-		copied->memory, copied->bytes, copied->control.mode, rows, &reason);
+		copied->memory, copied->bytes, &copied->moves, copied->control.mode, rows, &reason);
 
 	if (status < 0 || (parts == PROFILE_COPY_ALL &&
 			   live_read_ages(copied->memory, copied->bytes,

@@ -40,7 +40,7 @@ void memory_read_live(struct live_profile *reader, struct memory_row *row)
 
 	if (!live_profile_read_totals(reader, &totals))
 		return;
-	row->live_bytes = saturating_sub(totals.bytes, totals.freed_bytes);
+	row->live_bytes = totals.live.bytes;
 	row->fragmentation_bytes = memory_live_fragmentation(&totals);
 	row->map_live_bytes = totals.map_live_bytes;
 }

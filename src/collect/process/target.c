@@ -231,8 +231,10 @@ static void add_point(struct target *target, uint64_t at_ns)
 	const struct live_totals *totals = &target->totals;
 	struct series_row row = {
 		.at_ns = at_ns,
-		.live_bytes = target_live_bytes(target),
-		.live_blocks = saturating_sub(totals->calls, totals->frees),
+		.live_bytes = totals->live.bytes,
+		.live_blocks = totals->live.blocks,
+		.live_bound_bytes = totals->live.bytes_bound,
+		.live_bound_blocks = totals->live.blocks_bound,
 		.calls = totals->calls,
 		.bytes = totals->bytes,
 		.frees = totals->frees,
@@ -296,7 +298,7 @@ bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 
 	read_totals(target);
 	reads_memory = is_free && memories_is_due(&target->memories, at_ns, target->rss_bytes,
-						  target_live_bytes(target));
+						  target_least_live_bytes(target));
 	if (at_ns >= target->next_budget_ns)
 		follow_budget(target, budget_bytes, at_ns);
 	/* Summing many slots is expensive: 64 of them are 8 KiB, read twice. */
@@ -369,7 +371,8 @@ void target_check_triggers(struct target *target, const struct triggers *trigger
 	struct trigger_input input = {
 		.at_ns = at_ns,
 		.rss_bytes = target->rss_bytes,
-		.live_bytes = target_live_bytes(target),
+		.live_bytes = trigger_range_of(target->totals.live.bytes,
+					       target->totals.live.bytes_bound),
 		.calls = target->totals.calls,
 		.memory_bytes = target->memory_bytes,
 		.group_limit_bytes = target->cgroup.limit_bytes,
@@ -597,7 +600,7 @@ int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
 		return -1;
 	if (target->ended_ns != 0)
 		target_sample_last(target);
-	if (live_read_rows(target->profile.memory, target->profile.bytes,
+	if (live_read_rows(target->profile.memory, target->profile.bytes, &target->profile.moves,
 			   live_profile_mode(&target->profile), ret, &reason) < 0)
 		return error_set(error, "reading the profile of process %d: %s", (int)target->pid,
 				 reason.message);

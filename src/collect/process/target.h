@@ -175,9 +175,10 @@ bool target_is_ready(struct target *target);
 int target_rows(struct target *target, uint64_t now_ns, uint64_t run_start_ns,
 		uint64_t real_offset_ns, struct process_rows *ret, struct error *error);
 
-static inline uint64_t target_live_bytes(const struct target *target)
+/* Certainly live at a moment of the last reading. */
+static inline uint64_t target_least_live_bytes(const struct target *target)
 {
-	return saturating_sub(target->totals.bytes, target->totals.freed_bytes);
+	return saturating_sub(target->totals.live.bytes, target->totals.live.bytes_bound);
 }
 
 #endif

@@ -77,13 +77,34 @@ static uint64_t not_before_last(const struct target *target, uint64_t at_ns)
 	return count > 0 ? MAX(at_ns, target->snapshots.rows.at[count - 1].at_ns) : at_ns;
 }
 
+/* saved: as they were at that mark; NULL: in the copy. */
+static int read_sites(const struct target *target, const struct live_mark_read *saved,
+		      struct live_sites *ret)
+{
+	const struct live_profile *profile = &target->profile;
+
+	return saved ? live_read_saved_sites(profile->memory, profile->bytes, saved, ret)
+		     : live_read_sites(profile->memory, profile->bytes, &profile->moves, ret);
+}
+
+static void add_snapshot(struct target *target, struct snapshot_row *row, struct live_sites *sites)
+{
+	struct live_now live = live_sum_heap(target->profile.memory, target->profile.bytes, sites);
+
+	row->live_bytes = live.bytes;
+	row->live_blocks = live.blocks;
+	row->live_bound_bytes = live.bytes_bound;
+	row->live_bound_blocks = live.blocks_bound;
+	snapshots_add(&target->snapshots, row, sites);
+}
+
 static void take_snapshot(struct target *target, uint64_t began_ns)
 {
 	struct live_sites sites;
 
 	target->sample.snapshot.at_ns = not_before_last(target, target->sample.snapshot.at_ns);
-	if (live_read_sites(target->profile.memory, target->profile.bytes, &sites) == 0)
-		snapshots_add(&target->snapshots, &target->sample.snapshot, &sites);
+	if (read_sites(target, NULL, &sites) == 0)
+		add_snapshot(target, &target->sample.snapshot, &sites);
 	/* CPU time: a busy machine does not reduce the number of snapshots. */
 	snapshots_cost(&target->snapshots, clock_thread_cpu_ns() - began_ns);
 }
@@ -130,20 +151,14 @@ static void take_sizes(struct target *target, uint64_t at_ns)
 static void take_asked(struct target *target, uint64_t at_ns, uint32_t mark,
 		       const struct live_mark_read *saved)
 {
-	const struct live_profile *profile = &target->profile;
 	struct snapshot_row row = target->sample.snapshot;
 	struct live_sites sites;
 
 	row.at_ns = at_ns;
 	row.mark = mark;
-	if ((saved ? live_read_saved_sites(profile->memory, profile->bytes, saved, &sites)
-		   : live_read_sites(profile->memory, profile->bytes, &sites)) < 0)
+	if (read_sites(target, saved, &sites) < 0)
 		return;
-	struct live_sum sum = live_sum_heap(profile->memory, profile->bytes, &sites);
-
-	row.live_bytes = sum.bytes;
-	row.live_blocks = sum.blocks;
-	snapshots_add(&target->snapshots, &row, &sites);
+	add_snapshot(target, &row, &sites);
 	if (!saved && target->sample.reads_sizes)
 		take_sizes(target, at_ns);
 }
@@ -178,37 +193,43 @@ static void request(struct target *target, const struct trigger *trigger)
 		target->sample.dump = trigger->text;
 }
 
-/* Ignores sites that are not heap. */
-static void leave_heap(const struct live_profile *profile, struct snapshot_site *sites,
-		       size_t count)
+/* What each site of the heap holds at least and at most. */
+static int read_held(const struct target *target, struct live_sites *sites,
+		     struct trigger_range **ret)
 {
+	const struct live_profile *profile = &target->profile;
 	struct live_view view;
-	const struct live_site *all;
 
-	if (live_view_init(&view, profile->memory, profile->bytes))
-		return;
-	all = live_view_at(&view, LIVE_SITES);
-	for (size_t i = 0; i < count; i++)
-		if (LIVE_LOAD(all[i].kind) != LIVE_KIND_HEAP)
-			sites[i].bytes = 0;
+	if (live_view_init(&view, profile->memory, profile->bytes) ||
+	    read_sites(target, NULL, sites) < 0)
+		return -1;
+	const struct live_site *all = live_view_at(&view, LIVE_SITES);
+
+	*ret = calloc(sites->count + 1, sizeof **ret);
+	for (size_t i = 0; *ret && i < sites->count; i++) {
+		uint64_t held = (uint64_t)MAX(sites->live[i].bytes, (int64_t)0);
+		uint64_t bound = live_site_bound(sites, i).bytes;
+
+		if (LIVE_LOAD(all[i].kind) == LIVE_KIND_HEAP)
+			(*ret)[i] = trigger_range_of(held, bound);
+	}
+	return *ret ? 0 : -1;
 }
 
 /* Evaluates the conditions on single sites. */
 static void scan_sites(struct target *target)
 {
 	uint64_t at_ns = saturating_sub(clock_monotonic_ns(), target->started_ns);
-	const struct live_profile *profile = &target->profile;
 	AUTO(live_sites_release) struct live_sites sites = { 0 };
+	AUTO_FREE struct trigger_range *held = NULL;
 
-	if (live_read_sites(profile->memory, profile->bytes, &sites) < 0)
+	if (read_held(target, &sites, &held) < 0)
 		return;
-	leave_heap(profile, sites.live, sites.count);
 	for (size_t i = 0; i < target->conditions->list.count; i++) {
 		const struct trigger *trigger = &target->conditions->list.at[i];
 
 		if ((trigger->kind == TRIGGER_SITE || trigger->kind == TRIGGER_GROWTH) &&
-		    trigger_fires_by_site(trigger, &target->triggers[i], sites.live, sites.count,
-					  at_ns))
+		    trigger_fires_by_site(trigger, &target->triggers[i], held, sites.count, at_ns))
 			request(target, trigger);
 	}
 }
@@ -346,7 +367,6 @@ bool target_scan_is_due(const struct target *target, uint64_t at_ns)
 void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bool reads_memory)
 {
 	const struct live_totals *totals = &target->totals;
-	uint64_t live_bytes = target_live_bytes(target);
 
 	target->sample.usual = usual;
 	target->sample.reads_memory = reads_memory;
@@ -366,15 +386,13 @@ void target_sample_prepare(struct target *target, uint64_t at_ns, bool usual, bo
 				     target->profile.head->used[LIVE_MARKS] > target->marks_read;
 	target->sample.snapshot = (struct snapshot_row){
 		.at_ns = at_ns,
-		.live_bytes = live_bytes,
-		.live_blocks = saturating_sub(totals->calls, totals->frees),
 		.rss_bytes = target->rss_bytes,
 	};
 	if (!target->cgroup_is_read)
 		target_read_cgroup(target);
 	target->sample.memory = (struct memory_row){
 		.at_ns = at_ns,
-		.live_bytes = live_bytes,
+		.live_bytes = totals->live.bytes,
 		.fragmentation_bytes = memory_live_fragmentation(totals),
 		.map_live_bytes = totals->map_live_bytes,
 		.cgroup_limit_bytes = target->cgroup.limit_bytes,

@@ -221,11 +221,11 @@ static bool passes_multiple(struct trigger_state *state, uint64_t number, uint64
 	return true;
 }
 
-static bool passes(bool *fired, uint64_t number, uint64_t limit)
+static bool passes(bool *fired, struct trigger_range number, uint64_t limit)
 {
-	bool fires = number > limit && !*fired;
+	bool fires = number.least > limit && !*fired;
 
-	*fired = number > limit || (*fired && number > limit - limit / 10);
+	*fired = number.least > limit || (*fired && number.most > limit - limit / 10);
 	return fires;
 }
 
@@ -256,7 +256,7 @@ bool trigger_fires(const struct trigger *trigger, struct trigger_state *state,
 	case TRIGGER_CALLS:
 		return passes_multiple(state, input->calls, limit);
 	case TRIGGER_PEAK:
-		return passes_peak(state, input->live_bytes, input->rss_bytes);
+		return passes_peak(state, input->live_bytes.least, input->rss_bytes);
 	case TRIGGER_END:
 		return true;
 	case TRIGGER_SIGNAL:
@@ -276,8 +276,7 @@ bool trigger_fires(const struct trigger *trigger, struct trigger_state *state,
 		number = input->group_bytes;
 		break;
 	case TRIGGER_LIVE:
-		number = input->live_bytes;
-		break;
+		return limit != 0 && passes(&state->fired, input->live_bytes, limit);
 	case TRIGGER_VM:
 		number = input->vm_bytes;
 		break;
@@ -288,7 +287,7 @@ bool trigger_fires(const struct trigger *trigger, struct trigger_state *state,
 		number = input->stack_bytes;
 		break;
 	}
-	return limit != 0 && passes(&state->fired, number, limit);
+	return limit != 0 && passes(&state->fired, trigger_range_of(number, 0), limit);
 }
 
 /* ---- by site ---- */
@@ -296,7 +295,7 @@ bool trigger_fires(const struct trigger *trigger, struct trigger_state *state,
 /* Adds new sites with 0 bytes; if the first scan comes later than the window, their earlier size is unknown and the present one
  * is used. */
 static bool make_room(const struct trigger *trigger, struct trigger_state *state,
-		      const struct snapshot_site *sites, size_t count, uint64_t at_ns)
+		      const struct trigger_range *held, size_t count, uint64_t at_ns)
 {
 	size_t known = state->sites.count;
 	bool unknown = known == 0 && at_ns > trigger->window_ns;
@@ -304,46 +303,43 @@ static bool make_room(const struct trigger *trigger, struct trigger_state *state
 	if (count > known && !vector_reserve(&state->sites, count - known))
 		return false;
 	for (size_t i = known; i < count; i++) {
-		int64_t held = unknown ? sites[i].bytes : 0;
+		uint64_t before = unknown ? held[i].most : 0;
 
-		state->sites.at[i] = (struct trigger_site){ { held, held }, false };
+		state->sites.at[i] = (struct trigger_site){ { before, before }, false };
 	}
 	state->sites.count = MAX(count, known);
 	return true;
 }
 
 /* After it has fired, the site must grow by the limit again. */
-static bool grows(struct trigger_site *site, int64_t held, uint64_t limit)
+static bool grows(struct trigger_site *site, struct trigger_range held, uint64_t limit)
 {
-	int64_t least = MIN(site->least[0], site->least[1]);
-
-	if (held > least && (uint64_t)(held - least) > limit) {
-		site->least[0] = site->least[1] = held;
+	if (saturating_sub(held.least, MIN(site->least[0], site->least[1])) > limit) {
+		site->least[0] = site->least[1] = held.most;
 		return true;
 	}
-	site->least[0] = MIN(site->least[0], held);
+	site->least[0] = MIN(site->least[0], held.most);
 	return false;
 }
 
 bool trigger_fires_by_site(const struct trigger *trigger, struct trigger_state *state,
-			   const struct snapshot_site *sites, size_t count, uint64_t at_ns)
+			   const struct trigger_range *held, size_t count, uint64_t at_ns)
 {
 	bool fires = false, turns = at_ns >= state->next;
 
-	if (!make_room(trigger, state, sites, count, at_ns))
+	if (!make_room(trigger, state, held, count, at_ns))
 		return false;
 	for (size_t i = 1; i < count; i++) {
 		struct trigger_site *site = &state->sites.at[i];
-		int64_t held = MAX(sites[i].bytes, (int64_t)0);
 
 		if (trigger->kind == TRIGGER_SITE) {
-			fires = passes(&site->fired, (uint64_t)held, trigger->limit) || fires;
+			fires = passes(&site->fired, held[i], trigger->limit) || fires;
 			continue;
 		}
-		fires = grows(site, held, trigger->limit) || fires;
+		fires = grows(site, held[i], trigger->limit) || fires;
 		if (turns) {
 			site->least[1] = site->least[0];
-			site->least[0] = held;
+			site->least[0] = held[i].most;
 		}
 	}
 	if (turns)

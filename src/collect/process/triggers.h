@@ -67,10 +67,21 @@ bool triggers_ask_scan(const struct triggers *triggers);
 bool triggers_write(const struct triggers *triggers);
 bool triggers_read_pages(const struct triggers *triggers);
 
+/* A number that is not known more exactly: a limit is exceeded if `least` is above it, and no longer if `most` is below. */
+struct trigger_range {
+	uint64_t least, most;
+};
+static inline struct trigger_range trigger_range_of(uint64_t number, uint64_t bound)
+{
+	return (struct trigger_range){ saturating_sub(number, bound),
+				       saturating_add(number, bound) };
+}
+
 /* The present state of a process. */
 struct trigger_input {
 	uint64_t at_ns; /* since its start */
-	uint64_t rss_bytes, live_bytes, calls;
+	struct trigger_range live_bytes;
+	uint64_t rss_bytes, calls;
 	uint64_t memory_bytes; /* available to it: the group's limit or the machine's memory */
 	uint64_t group_limit_bytes, group_bytes; /* limit 0 = none */
 	uint64_t some_pressure, full_pressure;	 /* hundredths of a percent */
@@ -80,7 +91,7 @@ struct trigger_input {
 
 /* State of one trigger for one site. */
 struct trigger_site {
-	int64_t least
+	uint64_t least
 		[2]; /* minimum of its bytes in the current half of the window, and in the previous */
 	bool fired;
 };
@@ -98,6 +109,6 @@ bool trigger_fires(const struct trigger *trigger, struct trigger_state *state,
 		   const struct trigger_input *input);
 /* Whether a trigger on sites fires, given the bytes of each (index = site). */
 bool trigger_fires_by_site(const struct trigger *trigger, struct trigger_state *state,
-			   const struct snapshot_site *sites, size_t count, uint64_t at_ns);
+			   const struct trigger_range *held, size_t count, uint64_t at_ns);
 
 #endif

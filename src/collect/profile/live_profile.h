@@ -24,9 +24,10 @@ struct live_profile {
 	uint64_t inode;		     /* of its memory, as in /proc/PID/maps; 0 = none */
 	uint32_t user;		     /* 1 + the uid of its creator; 0 = unknown */
 	/* private */
-	struct profile_copy held; /* where it is read from, and the image's memory */
-	struct live_slot *slots;
-	size_t slot_room;
+	struct profile_copy held;     /* where it is read from, and the image's memory */
+	struct live_slot *slots;      /* three readings */
+	size_t slot_room;	      /* of one reading */
+	struct live_copy_moves moves; /* of the image, which owns them */
 	char *file;   /* the file that contains it, removed on release; NULL = none */
 	bool is_lent; /* head and memory belong to the lender */
 	bool is_old;  /* the image is older than the end of the process, whose memory is lost */
@@ -53,7 +54,7 @@ void live_profile_release(struct live_profile *profile);
 bool live_profile_poll(struct live_profile *profile);
 /* Reads one entry of its fork and exec log. False: it is being written, or was overwritten. */
 bool live_profile_read_start(struct live_profile *profile, uint32_t serial, struct live_start *ret);
-/* Sums over the slots, like live_read_totals. */
+/* Sums over the slots, like live_read_totals: reads them again, a few times, until the live numbers are close. */
 bool live_profile_read_totals(struct live_profile *profile, struct live_totals *ret);
 
 /* A reader of the same profile with its own, current header, so that another thread can read concurrently with the loop. Valid

@@ -79,10 +79,12 @@ static bool take_saved(const struct profile_copy *c, const struct live_mark_read
 	if (!mark->saved || mark->saved_at < c->control.saved_read ||
 	    live_read_saved_sites(c->memory, c->bytes, mark, &sites) < 0)
 		return false;
-	struct live_sum sum = live_sum_heap(c->memory, c->bytes, &sites);
+	struct live_now live = live_sum_heap(c->memory, c->bytes, &sites);
 
-	row.live_bytes = sum.bytes;
-	row.live_blocks = sum.blocks;
+	row.live_bytes = live.bytes;
+	row.live_blocks = live.blocks;
+	row.live_bound_bytes = live.bytes_bound;
+	row.live_bound_blocks = live.blocks_bound;
 	snapshots_add(snapshots, &row, &sites);
 	return snapshots->named > before;
 }

@@ -3,9 +3,8 @@
  * Copies the header and the opened part of each region from the memory of the process, which may be in a core file, or by pread from the
  * profile's file, to the same offsets of a private mapping, which format/live_read reads.
  *
- * The target writes during the copy. Two rules of docs/format.md apply: the frees of site counters and slots come from an
- * earlier copy than the allocations, so that no sum is negative; and if the peak's state has changed meanwhile, everything is
- * copied again.
+ * The target writes during the copy. Site counters and slots are therefore read three times, and the copy says how much each entry
+ * moved meanwhile. If the peak's state has changed, everything is copied again.
  *
  * The sizes are untrusted: only pages that exist are copied, and each table is clamped to its existing data, which bounds
  * everything derived from the copy.
@@ -48,6 +47,9 @@ enum {
 	/* Largest plausible ratio of opened bytes to RSS, and, if swap is in use, to present bytes. */
 	UNTOUCHED_MAX = 128,
 	SWAPPED_MAX = 16,
+	/* Entries that are added to a table while it is copied; a bound in case the profile is damaged. */
+	NEW_ENTRIES_MAX = 1 << 20,
+	PART_BYTES = 64 << 10,
 };
 #define COPY_BYTES (16ull << 20)
 #define TOTAL_MAX (1ull << 46)
@@ -199,12 +201,20 @@ uint64_t profile_copy_data_bytes(const struct profile_copy *c, uint64_t from, ui
 	return c->fd >= 0 ? sum : bytes;
 }
 
+static void release_moves(struct profile_copy *c)
+{
+	free(c->moves.site_counters.at);
+	free(c->moves.slots.at);
+	c->moves = (struct live_copy_moves){ 0 };
+}
+
 void profile_copy_release_memory(struct profile_copy *copied)
 {
 	if (copied->memory)
 		copy_buffer_free(copied->memory, copied->bytes, &copied->runs);
 	copied->memory = NULL;
 	copied->bytes = 0;
+	release_moves(copied);
 }
 
 void profile_copy_release(struct profile_copy *copied)
@@ -283,59 +293,93 @@ static int copy_region(struct profile_copy *c, int pagemap, enum live_region reg
 	return number;
 }
 
-/* The frees of one entry of a table. */
-struct freed {
-	uint64_t frees, bytes, fragmentation;
-};
+/* ---- counters ---- */
 
-static struct live_site_counters *site_counters_of(const struct profile_copy *c, size_t *ret_count)
+static struct live_table_moves *moves_of(struct profile_copy *c, enum live_region region)
 {
-	*ret_count = head_of(c)->opened[LIVE_SITE_COUNTERS] / sizeof(struct live_site_counters);
-	return (void *)(c->memory + head_of(c)->region[LIVE_SITE_COUNTERS].at);
+	return region == LIVE_SLOTS ? &c->moves.slots : &c->moves.site_counters;
 }
 
-static struct live_slot *slots_of(const struct profile_copy *c, size_t *ret_count)
+/* The numbers in an entry of LIVE_SITE_COUNTERS or LIVE_SLOTS. */
+static struct live_counted counted_in(const char *entry, enum live_region region)
 {
-	*ret_count = head_of(c)->opened[LIVE_SLOTS] / sizeof(struct live_slot);
-	return (void *)(c->memory + head_of(c)->region[LIVE_SLOTS].at);
+	struct live_counted counted;
+
+	_Static_assert(offsetof(struct live_slot, freed_bytes) ==
+				       offsetof(struct live_counted, freed_bytes) &&
+			       offsetof(struct live_site_counters, freed_bytes) ==
+				       offsetof(struct live_site_counters, calls) +
+					       offsetof(struct live_counted, freed_bytes),
+		       "both have them in this order");
+	if (region == LIVE_SITE_COUNTERS)
+		entry += offsetof(struct live_site_counters, calls);
+	memcpy(&counted, entry, sizeof counted);
+	return counted;
 }
 
-/* Those of the site counters, then those of the slots. NULL if out of memory. */
-static struct freed *freed_new(const struct profile_copy *c)
+/* How many entries of the table there are by now, besides those in the copy. */
+static int count_now(struct profile_copy *c, enum live_region region, size_t *count)
 {
-	size_t site_count, slot_count;
-	const struct live_site_counters *site_counters = site_counters_of(c, &site_count);
-	const struct live_slot *slots = slots_of(c, &slot_count);
-	struct freed *freed = malloc((site_count + slot_count + 1) * sizeof *freed), *at = freed;
+	const size_t used_at = offsetof(struct live_header, used) + region * sizeof(uint64_t),
+		     opened_at = offsetof(struct live_header, opened) + region * sizeof(uint64_t);
+	uint64_t used, opened, at = head_of(c)->region[region].at;
+	int number = copy(c, used_at, &used, sizeof used);
 
-	for (size_t i = 0; freed && i < site_count; i++)
-		*at++ = (struct freed){ site_counters[i].frees, site_counters[i].freed_bytes,
-					site_counters[i].freed_fragmentation };
-	for (size_t i = 0; freed && i < slot_count; i++)
-		*at++ = (struct freed){ slots[i].frees, slots[i].freed_bytes,
-					slots[i].freed_fragmentation };
-	return freed;
+	if (number == 0)
+		number = copy(c, opened_at, &opened, sizeof opened);
+	if (number != 0)
+		return number;
+	opened = MIN(opened, saturating_sub(c->bytes, at));
+	used = MIN(used, opened / live_entry_bytes(region));
+	*count = MAX(*count, (size_t)MIN(used, *count + NEW_ENTRIES_MAX));
+	return 0;
 }
 
-/* Uses the frees of an earlier copy of the same tables; it had at least as many entries. */
-static void take_frees(const struct profile_copy *c, const struct freed *freed,
-		       size_t earlier_site_count)
+/* Reads the table again, after the copy: before[0, count) was read before it. */
+static int read_moves(struct profile_copy *c, int pagemap, enum live_region region,
+		      const struct live_counted *before, size_t count)
 {
-	size_t site_count, slot_count;
-	struct live_site_counters *site_counters = site_counters_of(c, &site_count);
-	struct live_slot *slots = slots_of(c, &slot_count);
+	const struct live_counted none = { 0 };
+	struct live_table_moves *moves = moves_of(c, region);
+	const size_t bytes = live_entry_bytes(region), most = PART_BYTES / bytes;
+	AUTO_FREE char *part = malloc(PART_BYTES);
+	size_t all = count, n;
+	int number = part ? count_now(c, region, &all) : ENOMEM;
 
-	for (size_t i = 0; i < site_count; i++) {
-		site_counters[i].frees = freed[i].frees;
-		site_counters[i].freed_bytes = freed[i].bytes;
-		site_counters[i].freed_fragmentation = freed[i].fragmentation;
+	moves->at = number == 0 ? calloc(all + 1, sizeof *moves->at) : NULL;
+	moves->count = moves->at ? all : 0;
+	for (size_t i = 0; i < moves->count && number == 0; i += n) {
+		uint64_t data = 0, from = head_of(c)->region[region].at + i * bytes;
+
+		n = MIN(moves->count - i, most);
+		memset(part, 0, n * bytes); /* holes stay zero */
+		number = copy_data(c, pagemap, from, part, n * bytes, &data);
+		for (size_t k = 0; k < n; k++) {
+			const struct live_counted after = counted_in(part + k * bytes, region);
+
+			moves->at[i + k] =
+				live_moved_between(i + k < count ? &before[i + k] : &none, &after);
+		}
 	}
-	freed += earlier_site_count;
-	for (size_t i = 0; i < slot_count; i++) {
-		slots[i].frees = freed[i].frees;
-		slots[i].freed_bytes = freed[i].bytes;
-		slots[i].freed_fragmentation = freed[i].fragmentation;
-	}
+	return moves->at || number ? number : ENOMEM;
+}
+
+/* Copies a table of counters, between two other readings that bound how far the sums over its entries are off. */
+static int copy_counters(struct profile_copy *c, int pagemap, enum live_region region)
+{
+	const char *first = c->memory + head_of(c)->region[region].at;
+	int number = copy_region(c, pagemap, region);
+	size_t bytes = live_entry_bytes(region);
+	size_t count = MIN(head_of(c)->used[region], head_of(c)->opened[region] / bytes);
+	AUTO_FREE struct live_counted *before =
+		number == 0 ? calloc(count + 1, sizeof *before) : NULL;
+
+	if (!before)
+		return number == 0 ? ENOMEM : number;
+	for (size_t i = 0; i < count; i++)
+		before[i] = counted_in(first + i * bytes, region);
+	number = copy_region(c, pagemap, region);
+	return number == 0 ? read_moves(c, pagemap, region, before, count) : number;
 }
 
 static bool is_wanted(enum live_region region, enum profile_copy_parts parts)
@@ -437,26 +481,16 @@ static void note_damage(struct profile_copy *c, enum profile_copy_parts parts)
 
 static int copy_regions(struct profile_copy *c, int pagemap, enum profile_copy_parts parts)
 {
-	AUTO_FREE struct freed *freed = NULL;
-	size_t site_count = 0;
 	int number = 0;
 
-	if (!c->still) {
-		number = copy_region(c, pagemap, LIVE_SITE_COUNTERS);
-		if (number == 0)
-			number = copy_region(c, pagemap, LIVE_SLOTS);
-		if (number != 0)
-			return number;
-		(void)site_counters_of(c, &site_count);
-		freed = freed_new(c);
-		if (!freed)
-			return ENOMEM;
+	release_moves(c);
+	for (int i = 0; i < LIVE_REGIONS && number == 0; i++) {
+		enum live_region region = (enum live_region)i;
+		bool moves = !c->still && (region == LIVE_SITE_COUNTERS || region == LIVE_SLOTS);
+
+		if (is_wanted(region, parts))
+			number = (moves ? copy_counters : copy_region)(c, pagemap, region);
 	}
-	for (int i = 0; i < LIVE_REGIONS && number == 0; i++)
-		if (is_wanted((enum live_region)i, parts))
-			number = copy_region(c, pagemap, (enum live_region)i);
-	if (number == 0 && freed)
-		take_frees(c, freed, site_count);
 	note_damage(c, parts);
 	return number;
 }

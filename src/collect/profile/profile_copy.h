@@ -13,6 +13,7 @@
 #include "collect/kernel/recorded_processes.h"
 #include "collect/profile/copy_buffer.h"
 #include "format/live/live.h"
+#include "format/live/live_now.h"
 #include "util/error.h"
 
 enum profile_copy_parts {
@@ -25,8 +26,9 @@ enum profile_copy_parts {
 struct profile_copy {
 	char *memory; /* `bytes` long; NULL = nothing was copied yet */
 	uint64_t bytes;
-	struct live_control control; /* all zero = the process has none */
-	pid_t pid;		     /* 0 = only a file */
+	struct live_control control;  /* all zero = the process has none */
+	struct live_copy_moves moves; /* while it was copied; none if it was still */
+	pid_t pid;		      /* 0 = only a file */
 	/* private */
 	uint64_t at;	       /* address of the profile in the process */
 	uint64_t header_bytes; /* of the profile, at most what a header may have */

@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "util/cleanup.h"
 
 #define MEMORY_INTERVAL_MAX_NS 1000000000ull
 enum { MEMORY_SHARE = 100 };
@@ -316,6 +317,7 @@ void snapshots_add(struct snapshots *snapshots, const struct snapshot_row *row,
 	added.sites_count = (uint32_t)(snapshots->sites.count - at);
 	if (!vector_push(&snapshots->rows, added))
 		goto no_memory;
+	free(TAKE(now->moves));
 	live_sites_release(&snapshots->last);
 	snapshots->last = *now;
 	*now = (struct live_sites){ 0 };

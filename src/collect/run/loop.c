@@ -210,7 +210,7 @@ static void tick(struct collector *c, uint64_t now_ns)
 			sampled = observe(c, target, now_ns) || sampled;
 		dump(c, target, now_ns);
 		if (!target->left_out)
-			live += target_live_bytes(target);
+			live += target_least_live_bytes(target);
 	}
 	if (sampled)
 		c->peak_bytes = MAX(c->peak_bytes, live);
@@ -232,7 +232,7 @@ static void show_progress(struct collector *c, uint64_t now_ns)
 		if (target->ended_ns != 0)
 			continue;
 		progress.processes++;
-		progress.live_bytes += target_live_bytes(target);
+		progress.live_bytes += target_least_live_bytes(target);
 		progress.rss_bytes += target->rss_bytes;
 		if (!target->left_out && target->totals.peak_bytes > 0)
 			progress.peak_bytes =

@@ -57,6 +57,7 @@ void live_sites_release(struct live_sites *sites)
 {
 	free(sites->live);
 	free(sites->counts);
+	free(sites->moves);
 	*sites = (struct live_sites){ 0 };
 }
 
@@ -66,8 +67,9 @@ static int new_sites(const struct live_view *view, struct live_sites *ret)
 	size_t count = live_view_used(view, LIVE_SITES);
 
 	*ret = (struct live_sites){ calloc(count + 1, sizeof *ret->live),
-				    calloc(count + 1, sizeof *ret->counts), count };
-	if (!ret->live || !ret->counts) {
+				    calloc(count + 1, sizeof *ret->counts), count,
+				    calloc(count + 1, sizeof *ret->moves) };
+	if (!ret->live || !ret->counts || !ret->moves) {
 		live_sites_release(ret);
 		return -1;
 	}
@@ -106,11 +108,12 @@ static void clear_none(struct live_sites *sites)
 	sites->counts[0] = (struct snapshot_counts){ 0 };
 }
 
-int live_read_sites(const void *memory, uint64_t mapped_bytes, struct live_sites *ret)
+int live_read_sites(const void *memory, uint64_t mapped_bytes, const struct live_copy_moves *moves,
+		    struct live_sites *ret)
 {
 	struct live_view view;
 	const struct live_site_counters *site_counters;
-	size_t site_counters_count;
+	size_t site_counters_count, i;
 
 	if (live_view_init(&view, memory, mapped_bytes))
 		return -1;
@@ -119,24 +122,21 @@ int live_read_sites(const void *memory, uint64_t mapped_bytes, struct live_sites
 	/* Loaded after the counters that refer to it; sites created later are left out with their blocks. */
 	if (new_sites(&view, ret) < 0)
 		return -1;
-	for (size_t i = 0; i < site_counters_count; i++) {
-		const struct live_site_counters *c = &site_counters[i];
-
-		site_add(&ret->live[site_of(c, ret)], 0 - LIVE_LOAD(c->frees),
-			 0 - LIVE_LOAD(c->freed_bytes));
-	}
-	live_view_fence();
-	site_counters_count = live_view_used(&view, LIVE_SITE_COUNTERS);
-	for (size_t i = 0; i < site_counters_count; i++) {
+	for (i = 0; i < site_counters_count; i++) {
 		const struct live_site_counters *c = &site_counters[i];
 		const struct snapshot_counts counts = { LIVE_LOAD(c->calls), LIVE_LOAD(c->bytes),
 							LIVE_LOAD(c->temporary),
 							LIVE_LOAD(c->fragmentation) };
 		uint32_t site = site_of(c, ret);
 
-		site_add(&ret->live[site], counts.calls, counts.bytes);
+		site_add(&ret->live[site], counts.calls - LIVE_LOAD(c->frees),
+			 counts.bytes - LIVE_LOAD(c->freed_bytes));
 		counts_add(&ret->counts[site], counts);
+		if (moves && i < moves->site_counters.count)
+			live_moves_add_one(&ret->moves[site], moves->site_counters.at[i]);
 	}
+	for (; moves && i < moves->site_counters.count; i++)
+		live_moves_add_missing(&ret->moves[0], moves->site_counters.at[i]);
 	clear_none(ret);
 	return 0;
 }
@@ -176,6 +176,10 @@ int live_read_saved_sites(const void *memory, uint64_t mapped_bytes,
 						     LIVE_LOAD(other->bytes) });
 	}
 	clear_none(ret);
+	if (stride)
+		live_moves_add_missing(&ret->moves[0],
+				       (struct live_moved){ LIVE_LOAD(saved[0].blocks),
+							    LIVE_LOAD(saved[0].bytes) });
 	if (!stride) {
 		free(ret->counts);
 		ret->counts = NULL;
@@ -183,21 +187,30 @@ int live_read_saved_sites(const void *memory, uint64_t mapped_bytes,
 	return 0;
 }
 
-struct live_sum live_sum_heap(const void *memory, uint64_t mapped_bytes,
+struct live_moved live_site_bound(const struct live_sites *sites, size_t site)
+{
+	struct live_moves moves = sites->moves[site];
+
+	live_moves_add(&moves, &sites->moves[0]);
+	return live_moves_bound(&moves);
+}
+
+struct live_now live_sum_heap(const void *memory, uint64_t mapped_bytes,
 			      const struct live_sites *sites)
 {
 	struct live_view view;
-	struct live_sum sum = { 0 };
+	struct snapshot_site sum = { 0 };
+	struct live_moves moves = sites->moves[0];
 
 	if (live_view_init(&view, memory, mapped_bytes))
-		return sum;
+		return (struct live_now){ 0 };
 	const struct live_site *all = live_view_at(&view, LIVE_SITES);
 
 	for (size_t i = 1; i < sites->count; i++) {
 		if (LIVE_LOAD(all[i].kind) != LIVE_KIND_HEAP)
 			continue;
-		sum.bytes += (uint64_t)sites->live[i].bytes;
-		sum.blocks += (uint64_t)sites->live[i].blocks;
+		site_add(&sum, (uint64_t)sites->live[i].blocks, (uint64_t)sites->live[i].bytes);
+		live_moves_add(&moves, &sites->moves[i]);
 	}
-	return sum;
+	return live_now_of((uint64_t)sum.bytes, (uint64_t)sum.blocks, &moves);
 }

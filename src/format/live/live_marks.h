@@ -28,10 +28,9 @@ bool live_mark_get(const void *memory, uint64_t mapped_bytes, size_t index,
 int live_read_saved_sites(const void *memory, uint64_t mapped_bytes,
 			  const struct live_mark_read *mark, struct live_sites *ret);
 
+/* How far the live numbers of a site may be off. */
+struct live_moved live_site_bound(const struct live_sites *sites, size_t site);
 /* The sum of all heap sites. Pre: the sites were read from this memory. */
-struct live_sum {
-	uint64_t bytes, blocks;
-};
-struct live_sum live_sum_heap(const void *memory, uint64_t mapped_bytes,
+struct live_now live_sum_heap(const void *memory, uint64_t mapped_bytes,
 			      const struct live_sites *sites);
 #endif

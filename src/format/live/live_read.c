@@ -423,6 +423,30 @@ static void read_site_counters(struct reading *reading, size_t count)
 	}
 }
 
+/* How far the live numbers of the heap may be off. While rising, they are the peak. */
+static void take_moves(struct reading *reading, const struct live_table_moves *table)
+{
+	struct process_rows *rows = reading->rows;
+	const struct live_site_counters *site_counters =
+		live_view_at(&reading->view, LIVE_SITE_COUNTERS);
+	size_t count = live_view_used(&reading->view, LIVE_SITE_COUNTERS);
+	struct live_moves moves = { 0 };
+
+	for (size_t i = 0; i < table->count && !reading->no_memory; i++) {
+		uint32_t site = i < count ? LIVE_LOAD(site_counters[i].site) : 0;
+
+		if (i >= count)
+			live_moves_add_missing(&moves, table->at[i]);
+		else if (site >= rows->site_count || rows->sites[site].kind == LIVE_KIND_HEAP)
+			live_moves_add_one(&moves, table->at[i]);
+	}
+	rows->process.live_bound_bytes = live_moves_bound(&moves).bytes;
+	rows->process.live_bound_blocks = live_moves_bound(&moves).blocks;
+	if (live_peak_rule_of(LIVE_LOAD(reading->view.header->peak.state)).rising)
+		rows->process.peak_bound_bytes = saturating_add(rows->process.peak_bound_bytes,
+								rows->process.live_bound_bytes);
+}
+
 static void sum_site_counters(struct process_rows *rows)
 {
 	struct process_row *process = &rows->process;
@@ -657,8 +681,9 @@ static uint32_t last_mode(const struct process_rows *rows, uint32_t mode_now)
 	return mode_now;
 }
 
-static int read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
-		     bool leaves_out_bars, struct process_rows *ret, struct format_error *error)
+static int read_rows(const void *memory, uint64_t mapped_bytes, const struct live_copy_moves *moves,
+		     uint32_t mode_now, bool leaves_out_bars, struct process_rows *ret,
+		     struct format_error *error)
 {
 	struct process_rows rows = { 0 };
 	struct reading reading = { .rows = &rows, .leaves_out_bars = leaves_out_bars };
@@ -672,6 +697,8 @@ static int read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_no
 	read_stacks(&reading);
 	read_site_counters(&reading, counters_count);
 	sum_site_counters(&rows);
+	if (moves)
+		take_moves(&reading, &moves->site_counters);
 	read_threads(&reading);
 	read_remote_frees(&reading);
 	if (!leaves_out_bars && live_read_pairs(&reading.view, &rows) < 0)
@@ -685,14 +712,14 @@ static int read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_no
 	return 0;
 }
 
-int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
-		   struct process_rows *ret, struct format_error *error)
+int live_read_rows(const void *memory, uint64_t mapped_bytes, const struct live_copy_moves *moves,
+		   uint32_t mode_now, struct process_rows *ret, struct format_error *error)
 {
-	return read_rows(memory, mapped_bytes, mode_now, false, ret, error);
+	return read_rows(memory, mapped_bytes, moves, mode_now, false, ret, error);
 }
 
-int live_read_sums(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
-		   struct process_rows *ret, struct format_error *error)
+int live_read_sums(const void *memory, uint64_t mapped_bytes, const struct live_copy_moves *moves,
+		   uint32_t mode_now, struct process_rows *ret, struct format_error *error)
 {
-	return read_rows(memory, mapped_bytes, mode_now, true, ret, error);
+	return read_rows(memory, mapped_bytes, moves, mode_now, true, ret, error);
 }

@@ -5,31 +5,33 @@
 #define FORMAT_LIVE_LIVE_READ_H
 
 #include "format/live/live.h"
+#include "format/live/live_now.h"
 #include "format/recording/recording.h"
 
 struct live_totals {
 	uint64_t calls, bytes, frees, freed_bytes, temporary;
 	uint64_t fragmentation, freed_fragmentation;
 	uint64_t map_bytes, unmap_bytes, map_live_bytes, own_bytes;
+	struct live_now live;
 	int64_t peak_bytes;
 	uint32_t slots, threads;
 };
 
-/* Sums over the slots: cheap, for the time series. Frees are loaded before allocations. */
-int live_read_totals(const void *memory, uint64_t mapped_bytes, struct live_totals *ret);
-/* The same in steps, for copies: frees from slots that were read first, the rest from slots read later, and the header. */
-void live_totals_add_frees(struct live_totals *sum, const struct live_slot *slots, size_t count);
-void live_totals_add_calls(struct live_totals *sum, const struct live_slot *slots, size_t count);
-void live_totals_add_head(struct live_totals *sum, const struct live_header *head);
+/* Sums over the slots: cheap, for the time series. Here and below `moves` are those of the copy; NULL: nothing writes to it. */
+int live_read_totals(const void *memory, uint64_t mapped_bytes, const struct live_copy_moves *moves,
+		     struct live_totals *ret);
+/* The same of slots that were read before, with what they moved meanwhile, and the header. */
+void live_totals_read(struct live_totals *ret, const struct live_slot *slots, size_t count,
+		      const struct live_moves *moves, const struct live_header *head);
 
 /* Reads everything except ages, series, snapshots and data that only the collector has (end, command, rss, later thread names).
  * mode_now: the recording mode, if no site shows it. */
-int live_read_rows(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
-		   struct process_rows *ret, struct format_error *error);
+int live_read_rows(const void *memory, uint64_t mapped_bytes, const struct live_copy_moves *moves,
+		   uint32_t mode_now, struct process_rows *ret, struct format_error *error);
 
 /* The same without the distributions of sizes and lifetimes, and without the sums of lifetimes. */
-int live_read_sums(const void *memory, uint64_t mapped_bytes, uint32_t mode_now,
-		   struct process_rows *ret, struct format_error *error);
+int live_read_sums(const void *memory, uint64_t mapped_bytes, const struct live_copy_moves *moves,
+		   uint32_t mode_now, struct process_rows *ret, struct format_error *error);
 
 /* Adds ages: walks the block map; now_ms is the clock. */
 int live_read_ages(const void *memory, uint64_t mapped_bytes, uint64_t now_ms,
@@ -48,7 +50,10 @@ struct live_sites {
 	struct snapshot_site *live;
 	struct snapshot_counts *counts; /* NULL: unknown */
 	size_t count;
+	/* Of each site while it was read, and of site 0 what belongs to no site. NULL: unknown. */
+	struct live_moves *moves;
 };
-int live_read_sites(const void *memory, uint64_t mapped_bytes, struct live_sites *ret);
+int live_read_sites(const void *memory, uint64_t mapped_bytes, const struct live_copy_moves *moves,
+		    struct live_sites *ret);
 void live_sites_release(struct live_sites *sites);
 #endif

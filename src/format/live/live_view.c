@@ -44,53 +44,47 @@ const void *live_view_pool(const struct live_view *view, size_t used, uint32_t r
 	return (const char *)live_view_at(view, LIVE_POOL) + (size_t)reference * LIVE_POOL_UNIT;
 }
 
-void live_totals_add_frees(struct live_totals *sum, const struct live_slot *slots, size_t count)
+static void add_slot(struct live_totals *sum, const struct live_slot *slot)
 {
-	for (size_t i = 0; i < count; i++) {
-		sum->frees += LIVE_LOAD(slots[i].frees);
-		sum->freed_bytes += LIVE_LOAD(slots[i].freed_bytes);
-		sum->freed_fragmentation += LIVE_LOAD(slots[i].freed_fragmentation);
-		sum->unmap_bytes += LIVE_LOAD(slots[i].unmap_bytes);
-	}
+	sum->calls += LIVE_LOAD(slot->calls);
+	sum->bytes += LIVE_LOAD(slot->bytes);
+	sum->fragmentation += LIVE_LOAD(slot->fragmentation);
+	sum->temporary += LIVE_LOAD(slot->temporary);
+	sum->map_bytes += LIVE_LOAD(slot->map_bytes);
+	sum->frees += LIVE_LOAD(slot->frees);
+	sum->freed_bytes += LIVE_LOAD(slot->freed_bytes);
+	sum->freed_fragmentation += LIVE_LOAD(slot->freed_fragmentation);
+	sum->unmap_bytes += LIVE_LOAD(slot->unmap_bytes);
 }
 
-void live_totals_add_calls(struct live_totals *sum, const struct live_slot *slots, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		sum->calls += LIVE_LOAD(slots[i].calls);
-		sum->bytes += LIVE_LOAD(slots[i].bytes);
-		sum->temporary += LIVE_LOAD(slots[i].temporary);
-		sum->fragmentation += LIVE_LOAD(slots[i].fragmentation);
-		sum->map_bytes += LIVE_LOAD(slots[i].map_bytes);
-	}
-	sum->slots = (uint32_t)count;
-}
-
-void live_totals_add_head(struct live_totals *sum, const struct live_header *head)
+void live_totals_read(struct live_totals *ret, const struct live_slot *slots, size_t count,
+		      const struct live_moves *moves, const struct live_header *head)
 {
 	uint64_t threads = head->region[LIVE_THREADS].bytes / sizeof(struct live_thread);
 
-	sum->map_live_bytes = LIVE_LOAD(head->map_live_bytes);
-	sum->own_bytes = LIVE_LOAD(head->opened_bytes);
-	sum->peak_bytes = LIVE_LOAD(head->peak.peak_bytes);
-	sum->threads = (uint32_t)MIN(LIVE_LOAD(head->used[LIVE_THREADS]), threads);
+	*ret = (struct live_totals){ .slots = (uint32_t)count };
+	for (size_t i = 0; i < count; i++)
+		add_slot(ret, &slots[i]);
+	ret->live = live_now_of(ret->bytes - ret->freed_bytes, ret->calls - ret->frees, moves);
+	ret->map_live_bytes = LIVE_LOAD(head->map_live_bytes);
+	ret->own_bytes = LIVE_LOAD(head->opened_bytes);
+	ret->peak_bytes = LIVE_LOAD(head->peak.peak_bytes);
+	ret->threads = (uint32_t)MIN(LIVE_LOAD(head->used[LIVE_THREADS]), threads);
 }
 
-int live_read_totals(const void *memory, uint64_t mapped_bytes, struct live_totals *ret)
+int live_read_totals(const void *memory, uint64_t mapped_bytes, const struct live_copy_moves *moves,
+		     struct live_totals *ret)
 {
+	struct live_moves all = { 0 };
 	struct live_view view;
-	const struct live_slot *slots;
-	struct live_totals sum = { 0 };
 
 	if (live_view_init(&view, memory, mapped_bytes))
 		return -1;
-	slots = live_view_at(&view, LIVE_SLOTS);
-	live_totals_add_frees(&sum, slots, live_view_used(&view, LIVE_SLOTS));
-	live_view_fence();
-	/* A new slot may contain the allocation of a block whose free was just counted. */
-	live_totals_add_calls(&sum, slots, live_view_used(&view, LIVE_SLOTS));
-	live_totals_add_head(&sum, view.header);
-	*ret = sum;
+	size_t count = live_view_used(&view, LIVE_SLOTS);
+
+	for (size_t i = 0; moves && i < moves->slots.count; i++)
+		(i < count ? live_moves_add_one : live_moves_add_missing)(&all, moves->slots.at[i]);
+	live_totals_read(ret, live_view_at(&view, LIVE_SLOTS), count, &all, view.header);
 	return 0;
 }
 

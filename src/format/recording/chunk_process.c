@@ -114,6 +114,8 @@ static const struct field process_fields[] = {
 	PROCESS_FIELD(all_calls), /* since 1.7 */
 	PROCESS_FIELD(all_bytes),
 	PROCESS_FIELD(rss_bytes), /* since 1.11 */
+	PROCESS_FIELD(live_bound_bytes),
+	PROCESS_FIELD(live_bound_blocks),
 };
 
 void chunk_process_put(struct payload *out, const struct process_rows *rows)

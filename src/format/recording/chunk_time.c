@@ -38,9 +38,14 @@ void chunk_series_get(struct source *in, struct process_rows *rows)
 
 /* doc: chunk_snapshots */
 static const struct field snapshot_fields[] = {
-	FIELD(struct snapshot_row, at_ns),	 FIELD(struct snapshot_row, live_bytes),
-	FIELD(struct snapshot_row, live_blocks), FIELD(struct snapshot_row, rss_bytes),
-	FIELD(struct snapshot_row, sites_count), FIELD(struct snapshot_row, counted),
+	FIELD(struct snapshot_row, at_ns),
+	FIELD(struct snapshot_row, live_bytes),
+	FIELD(struct snapshot_row, live_blocks),
+	FIELD(struct snapshot_row, rss_bytes),
+	FIELD(struct snapshot_row, sites_count),
+	FIELD(struct snapshot_row, counted),
+	FIELD(struct snapshot_row, live_bound_bytes),
+	FIELD(struct snapshot_row, live_bound_blocks),
 };
 struct change_columns {
 	uint64_t gap; /* sites skipped since the previous one */

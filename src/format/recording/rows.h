@@ -101,6 +101,7 @@ struct series_row {
 	uint64_t at_ns; /* since the process' start; all members are columns in this order */
 	uint64_t live_bytes, live_blocks, calls, bytes, frees;
 	uint64_t rss_bytes, threads, map_live_bytes, own_bytes; /* own: the recorder's memory */
+	uint64_t live_bound_bytes, live_bound_blocks; /* live numbers are right within; 0 = exact */
 };
 
 /* doc: chunk_snapshots: the numbers of every site that changed since the snapshot before. */
@@ -115,6 +116,8 @@ struct snapshot_counts {
 struct snapshot_row {
 	uint64_t at_ns;
 	uint64_t live_bytes, live_blocks, rss_bytes;
+	uint64_t live_bound_bytes,
+		live_bound_blocks;	/* of these sums and of each heap site; 0 = exact */
 	uint32_t counted;		/* 1: it has what was counted, not only what was live */
 	uint32_t sites_at, sites_count; /* in process_rows.snapshot_sites */
 	uint32_t mark; /* not in a file: 1 + the mark that requested it; 0 = none */
@@ -188,6 +191,7 @@ struct process_row {
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes, map_peak_bytes;
 	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes, peak_rss_bytes, own_bytes;
 	uint64_t granule_bytes, depth_limit, rss_bytes; /* rss: when it was read; 0: it had ended */
+	uint64_t live_bound_bytes, live_bound_blocks;	/* as in series_row */
 	uint64_t health[HEALTH_COUNT];
 	char *command, *exe, *allocator; /* command: argv joined by spaces */
 	char *linked_in; /* allocator inside the executable, whose calls bypass the recorder; NULL: none */

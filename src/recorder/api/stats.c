@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over site counters, for the program. The profile has everything already: totals in the slots, the rest in the site counters,
- * each with one writer, so that reading needs no lock and disturbs nobody. Frees are read before their allocations: live values are
- * never negative.
+ * each with one writer, so that reading needs no lock and disturbs nobody. What other threads do meanwhile is counted or not.
  *
  * Owns: an array of sums per site, in scratch memory, under stats_lock; it grows with the sites and is never freed. */
 #include "recorder/api/stats.h"
@@ -41,19 +40,18 @@ static void settle(struct hg_numbers *n)
 
 /* ---- process totals ---- */
 
-static void add_slot(struct hg_stats *ret, const struct live_slot *slot, bool frees)
+/* Allocations first, here and below: blocks that are freed meanwhile do not count as live. */
+static void add_slot(struct hg_stats *ret, const struct live_slot *slot)
 {
-	if (frees) {
-		ret->heap.frees += load(&slot->frees);
-		ret->heap.freed_bytes += load(&slot->freed_bytes);
-		ret->mapped.frees += load(&slot->unmap_calls);
-		ret->mapped.freed_bytes += load(&slot->unmap_bytes);
-	} else {
-		ret->heap.calls += load(&slot->calls);
-		ret->heap.bytes += load(&slot->bytes);
-		ret->mapped.calls += load(&slot->map_calls);
-		ret->mapped.bytes += load(&slot->map_bytes);
-	}
+	ret->heap.calls += load(&slot->calls);
+	ret->heap.bytes += load(&slot->bytes);
+	ret->mapped.calls += load(&slot->map_calls);
+	ret->mapped.bytes += load(&slot->map_bytes);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	ret->heap.frees += load(&slot->frees);
+	ret->heap.freed_bytes += load(&slot->freed_bytes);
+	ret->mapped.frees += load(&slot->unmap_calls);
+	ret->mapped.freed_bytes += load(&slot->unmap_bytes);
 }
 
 struct hg_stats stats_read(struct slot *slot)
@@ -66,11 +64,8 @@ struct hg_stats stats_read(struct slot *slot)
 	const struct live_peak *peak = &memory.head->peak;
 
 	(void)slot;
-	for (int frees = 1; frees >= 0; frees--) {
-		for (uint64_t i = 0; i < memory_used(LIVE_SLOTS); i++)
-			add_slot(&ret, memory_slot((uint32_t)i), frees);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	}
+	for (uint64_t i = 0; i < memory_used(LIVE_SLOTS); i++)
+		add_slot(&ret, memory_slot((uint32_t)i));
 	settle(&ret.heap);
 	settle(&ret.mapped);
 	int64_t most = __atomic_load_n(&peak->peak_bytes, __ATOMIC_RELAXED);
@@ -95,32 +90,26 @@ static const struct live_site_counters *heap_counters(uint64_t id, struct live_s
 	return ret_site->kind == LIVE_KIND_HEAP ? counters : NULL;
 }
 
-static void add_counters(struct hg_numbers *n, const struct live_site_counters *counters,
-			 bool frees)
+static void add_counters(struct hg_numbers *n, const struct live_site_counters *counters)
 {
-	if (frees) {
-		n->frees += load(&counters->frees);
-		n->freed_bytes += load(&counters->freed_bytes);
-	} else {
-		n->calls += load(&counters->calls);
-		n->bytes += load(&counters->bytes);
-	}
+	n->calls += load(&counters->calls);
+	n->bytes += load(&counters->bytes);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	n->frees += load(&counters->frees);
+	n->freed_bytes += load(&counters->freed_bytes);
 }
 
-/* Calls add for all heap site counters, first for frees, then for allocations. */
+/* Calls add for all heap site counters. */
 typedef void add_fn(void *to, const struct live_site_counters *counters,
-		    const struct live_site *site, bool frees);
+		    const struct live_site *site);
 static void add_all(add_fn *add, void *to)
 {
-	for (int frees = 1; frees >= 0; frees--) {
-		for (uint64_t i = 1; i < memory_used(LIVE_SITE_COUNTERS); i++) {
-			struct live_site site;
-			const struct live_site_counters *counters = heap_counters(i, &site);
+	for (uint64_t i = 1; i < memory_used(LIVE_SITE_COUNTERS); i++) {
+		struct live_site site;
+		const struct live_site_counters *counters = heap_counters(i, &site);
 
-			if (counters != NULL)
-				add(to, counters, &site, frees);
-		}
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (counters != NULL)
+			add(to, counters, &site);
 	}
 }
 
@@ -137,17 +126,17 @@ static struct hg_tag_stats *tag_in(const struct tag_sums *s, uint32_t tag)
 }
 
 static void add_to_tags(void *to, const struct live_site_counters *counters,
-			const struct live_site *site, bool frees)
+			const struct live_site *site)
 {
 	const struct tag_sums *s = to;
 	struct hg_tag_stats *in = tag_in(s, site->tag);
 
 	if (in != NULL)
-		add_counters(&in->self, counters, frees);
+		add_counters(&in->self, counters);
 	for (uint32_t tag = site->tag;; tag = memory_tag(tag)->parent) {
 		in = tag_in(s, tag);
 		if (in != NULL)
-			add_counters(&in->total, counters, frees);
+			add_counters(&in->total, counters);
 		if (tag == 0)
 			break;
 	}
@@ -237,13 +226,13 @@ struct site_sums {
 };
 
 static void add_to_site(void *to, const struct live_site_counters *counters,
-			const struct live_site *site, bool frees)
+			const struct live_site *site)
 {
 	const struct site_sums *s = to;
 	uint32_t id = site->unsampled != 0 ? site->unsampled : counters->site;
 
 	if (id < s->count)
-		add_counters(&sums[id], counters, frees);
+		add_counters(&sums[id], counters);
 }
 
 static uint64_t order_of(const struct hg_numbers *n, enum hg_order order)

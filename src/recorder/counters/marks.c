@@ -10,6 +10,7 @@
 
 #include <time.h>
 
+#include "format/live/live_now.h"
 #include "recorder/lock.h"
 #include "recorder/process/settings.h"
 #include "recorder/sys.h"
@@ -72,22 +73,11 @@ static uint64_t room_for(uint64_t count)
 	return at;
 }
 
-/* Reads frees first, so that a block freed meanwhile cannot make a value negative. `to` has LIVE_SAVED_ARRAYS arrays of `most`. */
+/* `to` has LIVE_SAVED_ARRAYS arrays of `most`. */
 static uint32_t save(struct live_saved *to, uint64_t most)
 {
 	struct live_saved *all = to + LIVE_SAVED_ALLOCATED * most;
 	struct live_saved *other = to + LIVE_SAVED_OTHER * most;
-	uint64_t first = MIN(memory_used(LIVE_SITE_COUNTERS), most);
-
-	for (uint64_t i = first; i < most; i++) /* may be allocated meanwhile */
-		to[i] = (struct live_saved){ 0, 0 };
-	for (uint32_t i = 1; i < first; i++) {
-		const struct live_site_counters *counters = memory_counters(i);
-
-		to[i].blocks = 0 - __atomic_load_n(&counters->frees, __ATOMIC_RELAXED);
-		to[i].bytes = 0 - __atomic_load_n(&counters->freed_bytes, __ATOMIC_RELAXED);
-	}
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	uint64_t now = MIN(memory_used(LIVE_SITE_COUNTERS), most);
 
 	for (uint32_t i = 1; i < now; i++) {
@@ -95,35 +85,49 @@ static uint32_t save(struct live_saved *to, uint64_t most)
 
 		all[i].blocks = __atomic_load_n(&counters->calls, __ATOMIC_RELAXED);
 		all[i].bytes = __atomic_load_n(&counters->bytes, __ATOMIC_RELAXED);
-		to[i].blocks += all[i].blocks;
-		to[i].bytes += all[i].bytes;
+		to[i].blocks = all[i].blocks - __atomic_load_n(&counters->frees, __ATOMIC_RELAXED);
+		to[i].bytes =
+			all[i].bytes - __atomic_load_n(&counters->freed_bytes, __ATOMIC_RELAXED);
 		other[i].blocks = __atomic_load_n(&counters->temporary, __ATOMIC_RELAXED);
 		other[i].bytes = __atomic_load_n(&counters->fragmentation, __ATOMIC_RELAXED);
 	}
 	return (uint32_t)now;
 }
 
-/* Approximate number of operations of all threads so far. */
-static uint64_t operations(void)
+/* What all threads have done so far. */
+static struct live_counted done_so_far(void)
 {
-	uint64_t slots = memory_used(LIVE_SLOTS), sum = 0;
+	uint64_t slots = memory_used(LIVE_SLOTS);
+	struct live_counted sum = { 0 };
 
-	for (uint32_t i = 0; i < slots; i++)
-		sum += __atomic_load_n(&memory_slot(i)->calls, __ATOMIC_RELAXED) +
-		       __atomic_load_n(&memory_slot(i)->frees, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < slots; i++) {
+		const struct live_slot *slot = memory_slot(i);
+
+		sum.calls += __atomic_load_n(&slot->calls, __ATOMIC_RELAXED);
+		sum.bytes += __atomic_load_n(&slot->bytes, __ATOMIC_RELAXED);
+		sum.frees += __atomic_load_n(&slot->frees, __ATOMIC_RELAXED);
+		sum.freed_bytes += __atomic_load_n(&slot->freed_bytes, __ATOMIC_RELAXED);
+	}
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return sum;
 }
 
-/* Retries if this thread was preempted during the copy while others went on. */
+/* Retries if this thread was preempted during the copy while others went on. Entry 0, which no site has, says by how much the live
+ * numbers may be off. */
 static uint32_t save_at_once(struct live_saved *to, uint64_t most)
 {
-	uint64_t before;
+	struct live_counted before, after;
 	uint32_t count, left = TRIES;
 
 	do {
-		before = operations();
+		before = done_so_far();
 		count = save(to, most);
-	} while (operations() - before > most && --left > 0);
+		after = done_so_far();
+	} while (after.calls - before.calls + after.frees - before.frees > most && --left > 0);
+	struct live_moved moved = live_moved_between(&before, &after);
+
+	to[0] = (struct live_saved){ .bytes = moved.bytes, .blocks = moved.blocks };
 	return count;
 }
 

@@ -46,7 +46,7 @@ fn the_epoch_is_loaded_after_the_counters() {
     epoch(Release, true, false);
 }
 
-/// account_add and then account_remove (free.h), and live_read_totals: frees are loaded first, so that no sum is negative.
+/// account_add and then account_remove (free.h), and live_read_rows: frees are loaded first, so that no sum is negative.
 fn frees(ordered: bool, fenced: bool) {
     loom::model(move || {
         let shared = Arc::new((word(0), word(0))); // calls, frees
