@@ -90,6 +90,9 @@ void totals_line(const struct totals *t, const struct profile_process *p, size_t
 	case 0:
 		buffer_printf(out, " live  %15s  ", bytes_text(p->live_bytes, exact).text);
 		append_chart(t, CHART_LIVE, utf8, out);
+		if (p->live_bound.bytes > p->live_bytes / 100)
+			buffer_printf(out, "  within %s",
+				      bytes_text(p->live_bound.bytes, exact).text);
 		if (p->sums.live_bytes_variance > 0 && p->live_bytes)
 			buffer_printf(out, "  +-%.1f %%",
 				      100 * sqrt(p->sums.live_bytes_variance) /

@@ -169,7 +169,8 @@ static int take_snapshot(const struct profile_process *p, size_t snapshot, bool 
 
 	*ret = (struct resolved_moment){ .kind = RESOLVED_SNAPSHOT,
 					 .at_ns = saturating_add(p->started_offset_ns, taken.at_ns),
-					 .live = profile_live_at(p, snapshot, arena) };
+					 .live = profile_live_at(p, snapshot, arena),
+					 .bound = taken.live_bound };
 	if (p->interval)
 		ret->variances = profile_live_variances(p, snapshot, arena);
 	counted &= taken.counted;
@@ -199,7 +200,9 @@ static int nearest_moment(const struct profile *profile, const struct profile_pr
 		ret->ended = at_ns > end;
 		return 0; /* it was not running */
 	}
-	*ret = (struct resolved_moment){ .kind = RESOLVED_END, .at_ns = end };
+	*ret = (struct resolved_moment){ .kind = RESOLVED_END,
+					 .at_ns = end,
+					 .bound = p->live_bound };
 	if (distance(peak, at_ns) < distance(ret->at_ns, at_ns) && !(counted && has_counts(p)))
 		*ret = (struct resolved_moment){ .kind = RESOLVED_PEAK, .at_ns = peak };
 	for (size_t i = 0; i < profile_snapshot_count(p); i++) {
@@ -234,6 +237,7 @@ struct resolved_moment *moments_resolve(const struct profile *profile, struct mo
 			all[i].at_ns = saturating_add(p->started_offset_ns, p->peak_at_ns);
 		} else if (moment.kind == MOMENT_END || moment.kind == MOMENT_DEFAULT) {
 			all[i].kind = RESOLVED_END;
+			all[i].bound = p->live_bound;
 			all[i].at_ns = saturating_add(p->started_offset_ns, p->duration_ns);
 		} else if ((found.process && p == found.process
 				    ? take_snapshot(p, found.snapshot, counted, arena, &all[i])

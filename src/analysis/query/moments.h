@@ -21,6 +21,7 @@ struct resolved_moment {
 	struct site_live *live;		 /* SNAPSHOT: by site id */
 	struct live_variance *variances; /* SNAPSHOT: variances of estimates; NULL: none */
 	struct site_counts *counts; /* SNAPSHOT: by site id; NULL: not requested, or not kept */
+	struct live_bound bound;    /* of each live number; PEAK: peak_bound_bytes has it */
 };
 
 /*

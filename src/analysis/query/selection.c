@@ -301,6 +301,19 @@ static void add_live(struct measures *m, struct site_live live, struct live_vari
 	m->variance.live_blocks += (float)variance.blocks;
 }
 
+uint64_t selection_live_bound(const struct selection *s)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < s->profile->process_count && s->cost == COST_LIVE; i++) {
+		if (s->processes[i])
+			sum = saturating_add(sum, s->at[i].bound.bytes);
+		if (s->processes[i] && s->minus)
+			sum = saturating_add(sum, s->minus[i].bound.bytes);
+	}
+	return sum;
+}
+
 const bool *selection_slots(const struct selection *s, const struct profile_process *p)
 {
 	return s->slots ? s->slots[p - s->profile->processes] : NULL;

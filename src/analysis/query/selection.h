@@ -102,6 +102,8 @@ int selection_check(struct selection *selection, const struct query *query, stru
 
 /* The largest peak of the mappings of one selected process; 0: the query includes mappings, or there are none. */
 uint64_t selection_unjudged_mappings(const struct selection *selection, const struct query *query);
+/* How far the selected live bytes may be off. */
+uint64_t selection_live_bound(const struct selection *selection);
 
 /* The selected slots of the process, by slot; NULL: all. */
 const bool *selection_slots(const struct selection *selection,

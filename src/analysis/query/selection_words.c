@@ -123,6 +123,8 @@ bool selection_fields(struct result *result, const struct selection *s)
 	result->shows_peak |= s->asked.kind == MOMENT_PEAK || s->since.kind == MOMENT_PEAK;
 	result_head_add(result, "cost", value_text(cost_rows[s->cost].name));
 	result_head_add(result, "moment", value_text(arena_strdup(&result->arena, s->moment)));
+	if (selection_live_bound(s))
+		result_head_add(result, "live_bound_bytes", value_bytes(selection_live_bound(s)));
 	result_head_add(result, "shown", selection_value(s, &s->sum));
 	result_head_add(result, "total", selection_value(s, &s->whole));
 	result_head_add(result, "suppressed", selection_value(s, &s->suppressed));
@@ -147,11 +149,19 @@ const char *title_of(struct result *result, const char *title)
 	return kept ? kept : "?";
 }
 
+/* A hundredth of the number is. */
+static bool is_bound_worth_telling(int64_t number, uint64_t bound)
+{
+	return bound > magnitude(number) / 100;
+}
+
 static void describe_sum(struct words *w, const struct selection *s, const struct measures *sum)
 {
 	int64_t blocks = cost_of(COST_BLOCKS, sum, s->duration_ns) / s->divisor;
 
 	words_add(w, selection_value(s, sum));
+	if (is_bound_worth_telling(sum->live_bytes, selection_live_bound(s)))
+		text_format(w, " within {}", value_bytes(selection_live_bound(s)));
 	if (s->cost == COST_LIVE)
 		text_format(w, blocks == 1 ? " in {} block" : " in {} blocks",
 			    selection_value_of(s, COST_BLOCKS, sum));

@@ -35,6 +35,10 @@
 	X(PROCESS_PEAK_AT_NS, { "peak_at_ns", NULL, UNIT_NS }, U64(peak_at_ns))                    \
 	X(PROCESS_LEAKED_BLOCKS, { "not_freed_blocks", NULL, UNIT_COUNT },                         \
 	  PART(live_blocks, LIVE_BLOCKS))                                                          \
+	X(PROCESS_LIVE_BOUND_BYTES, { "live_bound_bytes", NULL, UNIT_BYTES },                      \
+	  U64(live_bound.bytes))                                                                   \
+	X(PROCESS_LIVE_BOUND_BLOCKS, { "live_bound_blocks", NULL, UNIT_COUNT },                    \
+	  U64(live_bound.blocks))                                                                  \
 	X(PROCESS_TEMPORARY_CALLS, { "temporary_calls", NULL, UNIT_COUNT },                        \
 	  PART(temporary_calls, CALLS))                                                            \
 	X(PROCESS_SMALLEST_BYTES, { "smallest_bytes", NULL, UNIT_BYTES })                          \

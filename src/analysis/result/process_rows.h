@@ -5,7 +5,7 @@
 
 #include "analysis/result/build.h"
 
-enum { PROCESS_COLUMNS = 40 };
+enum { PROCESS_COLUMNS = 42 };
 
 extern const struct source_column process_columns[PROCESS_COLUMNS];
 

@@ -419,6 +419,18 @@ static bool fill_table(struct maker *m)
 			       own ? " more owners" : " more sites");
 }
 
+/* How far any number may be off. */
+static uint64_t history_bound(const struct profile *profile)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < profile->process_count; i++)
+		for (size_t j = 0; j < profile_snapshot_count(&profile->processes[i]); j++)
+			most = MAX(most,
+				   profile_snapshot(&profile->processes[i], j).live_bound.bytes);
+	return most;
+}
+
 static bool make(struct maker *m)
 {
 	if (!m->result || !selection_fields(m->result, &m->selection) || !choose_moments(m))
@@ -429,6 +441,7 @@ static bool make(struct maker *m)
 	result_head_add(m->result, "live_bytes",
 			(struct result_value){ .unit = UNIT_SERIES,
 					       .numbers = { m->heap, m->moment_count, NULL } });
+	result_head_add(m->result, "history_bound_bytes", value_bytes(history_bound(m->profile)));
 	return make_series(m) && follow_all(m) && fill_table(m) &&
 	       selection_headline(m->result, m->profile, m->query, &m->selection) &&
 	       selection_notes(m->result, m->profile, m->locations, &m->selection);

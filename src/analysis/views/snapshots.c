@@ -21,6 +21,8 @@
 	X(SNAP_KIND, "kind", NULL, UNIT_TEXT)                                                      \
 	X(SNAP_LIVE, "live_bytes", "LIVE", UNIT_BYTES)                                             \
 	X(SNAP_BLOCKS, "live_blocks", "BLOCKS", UNIT_COUNT)                                        \
+	X(SNAP_BOUND, "live_bound_bytes", NULL, UNIT_BYTES)                                        \
+	X(SNAP_BOUND_BLOCKS, "live_bound_blocks", NULL, UNIT_COUNT)                                \
 	X(SNAP_CHANGE, "change_bytes", "CHANGE", UNIT_BYTES_CHANGE)                                \
 	X(SNAP_SINCE_FIRST, "since_first_bytes", "SINCE FIRST", UNIT_BYTES_CHANGE)                 \
 	X(SNAP_RSS, "rss_bytes", "RSS", UNIT_BYTES)                                                \
@@ -112,6 +114,8 @@ static void push_row(struct snaps *s, const struct moment_event *e, uint64_t num
 		[SNAP_KIND] = value_text(e->is_snapshot ? "snapshot" : "mark"),
 		[SNAP_LIVE] = value_unknown(),
 		[SNAP_BLOCKS] = value_unknown(),
+		[SNAP_BOUND] = value_unknown(),
+		[SNAP_BOUND_BLOCKS] = value_unknown(),
 		[SNAP_CHANGE] = value_unknown(),
 		[SNAP_SINCE_FIRST] = value_unknown(),
 		[SNAP_RSS] = value_unknown(),
@@ -126,6 +130,8 @@ static void push_row(struct snaps *s, const struct moment_event *e, uint64_t num
 
 		row[SNAP_LIVE] = value_estimate(value_bytes(snap.live_bytes), variance.bytes);
 		row[SNAP_BLOCKS] = value_estimate(value_count(snap.live_blocks), variance.blocks);
+		row[SNAP_BOUND] = value_bytes(snap.live_bound.bytes);
+		row[SNAP_BOUND_BLOCKS] = value_count(snap.live_bound.blocks);
 		if (snap.rss_bytes)
 			row[SNAP_RSS] = value_bytes(snap.rss_bytes);
 		if (baseline->begun) {

@@ -121,8 +121,10 @@ static void describe_left(struct writer_state *s)
 	const struct profile_process *p = s->process;
 	struct words w = { 0 };
 
-	text_format(&w, p->live_blocks == 1 ? "{} in {} block" : "{} in {} blocks",
-		    value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums),
+	words_add(&w, value_part(UNIT_BYTES, p->live_bytes, VARIANCE_LIVE_BYTES, &p->sums));
+	if (p->live_bound.bytes > p->live_bytes / 100)
+		text_format(&w, " within {}", value_bytes(p->live_bound.bytes));
+	text_format(&w, p->live_blocks == 1 ? " in {} block" : " in {} blocks",
 		    value_part(UNIT_COUNT, p->live_blocks, VARIANCE_LIVE_BLOCKS, &p->sums));
 	bool alive = p->end == PROFILE_RUNNING || p->end == PROFILE_BECAME;
 

@@ -62,7 +62,7 @@ struct sweep {
 	struct live_variance
 		*ratios; /* by process: variance per byte and block at its last snapshot; 0: none */
 	size_t snapshots;
-	uint64_t peak_bytes, peak_at_ns;
+	uint64_t peak_bytes, peak_at_ns, peak_bound_bytes;
 	double peak_variance;
 	uint64_t most_bytes; /* maximum over the shown points */
 	bool failed;
@@ -101,10 +101,12 @@ static void add_peak(struct sweep *s)
 		only = s->wanted[i] ? &s->profile->processes[i] : only;
 	if (only && s->wanted_count == 1) {
 		s->peak_bytes = only->peak_bytes;
+		s->peak_bound_bytes = only->peak_bound_bytes;
 		s->peak_variance = only->sums.peak_bytes_variance;
 		s->peak_at_ns = saturating_add(only->started_offset_ns, only->peak_at_ns);
 	} else if (s->wanted_count == s->profile->process_count) {
 		s->peak_bytes = s->profile->peak_bytes;
+		s->peak_bound_bytes = s->profile->peak_bound_bytes;
 		s->peak_variance = profile_peak_variance(s->profile);
 		s->peak_at_ns = s->profile->peak_at_ns;
 	}
@@ -132,6 +134,14 @@ static void replace(uint64_t *sum, uint64_t *now, uint64_t value)
 	*now = value;
 }
 
+static void replace_bound(struct sweep *s, size_t process, struct live_bound bound)
+{
+	struct live_bound *sum = &s->sum.live_bound, *now = &s->now[process].live_bound;
+
+	replace(&sum->bytes, &now->bytes, bound.bytes);
+	replace(&sum->blocks, &now->blocks, bound.blocks);
+}
+
 /* What is not known of a process that has started is known from now on. */
 static void found(size_t *unknown, bool *known)
 {
@@ -156,6 +166,7 @@ static void take_sample(struct sweep *s, const struct event *e)
 	replace(&s->sum.threads, &now->threads, new.threads);
 	replace(&s->sum.map_live_bytes, &now->map_live_bytes, new.map_live_bytes);
 	replace(&s->sum.own_bytes, &now->own_bytes, new.own_bytes);
+	replace_bound(s, process, new.live_bound);
 }
 
 /* A process that ended has no live memory; but if it is the only one, its remaining memory is what matters. */
@@ -174,6 +185,7 @@ static void take_end(struct sweep *s, const struct event *e)
 		replace(&s->sum.own_bytes, &now->own_bytes, p->own_bytes);
 		replace(&s->sum.live_bytes, &now->live_bytes, p->live_bytes);
 		replace(&s->sum.live_blocks, &now->live_blocks, p->live_blocks);
+		replace_bound(s, process, p->live_bound);
 		found(&s->uncounted, &s->counted[process]);
 	}
 	if (s->wanted_count < 2)
@@ -181,6 +193,7 @@ static void take_end(struct sweep *s, const struct event *e)
 	found(&s->without_rss, &s->has_rss[process]);
 	replace(&s->sum.live_bytes, &now->live_bytes, 0);
 	replace(&s->sum.live_blocks, &now->live_blocks, 0);
+	replace_bound(s, process, (struct live_bound){ 0 });
 	replace(&s->sum.rss_bytes, &now->rss_bytes, 0);
 	replace(&s->sum.map_live_bytes, &now->map_live_bytes, 0);
 	replace(&s->sum.own_bytes, &now->own_bytes, 0);
@@ -248,6 +261,7 @@ static void take_snapshot(struct sweep *s, const struct event *e)
 	p->last_snapshot = s->snapshots;
 	replace(&s->sum.live_bytes, &s->now[process].live_bytes, snapshot.live_bytes);
 	replace(&s->sum.live_blocks, &s->now[process].live_blocks, snapshot.live_blocks);
+	replace_bound(s, process, snapshot.live_bound);
 	if (snapshot.rss_bytes) {
 		replace(&s->sum.rss_bytes, &s->now[process].rss_bytes, snapshot.rss_bytes);
 		found(&s->without_rss, &s->has_rss[process]);
@@ -287,6 +301,7 @@ static void take_event(struct sweep *s, const struct event *e)
 	if (e->kind == EVENT_PEAK) {
 		p->peak = true;
 		p->sum.live_bytes = s->peak_bytes;
+		p->sum.live_bound.bytes = s->peak_bound_bytes;
 		p->variance.live_bytes = s->peak_variance;
 		if (s->wanted_count == 1) {
 			p->sum.live_blocks = e->process->peak_blocks;
@@ -372,6 +387,10 @@ static void thin(struct sweep *s, size_t limit)
 	X(TIMELINE_LIVE_BYTES, { "live_bytes", "LIVE", UNIT_BYTES }, SUM(live_bytes))              \
 	X(TIMELINE_BAR, { NULL, "", UNIT_BAR })                                                    \
 	X(TIMELINE_LIVE_BLOCKS, { "live_blocks", NULL, UNIT_COUNT }, SUM(live_blocks))             \
+	X(TIMELINE_LIVE_BOUND_BYTES, { "live_bound_bytes", NULL, UNIT_BYTES },                     \
+	  SUM(live_bound.bytes))                                                                   \
+	X(TIMELINE_LIVE_BOUND_BLOCKS, { "live_bound_blocks", NULL, UNIT_COUNT },                   \
+	  SUM(live_bound.blocks))                                                                  \
 	X(TIMELINE_RSS_BYTES, { "rss_bytes", "RSS", UNIT_BYTES }, SUM(rss_bytes))                  \
 	X(TIMELINE_CALLS_RATE, { "calls_per_second", "CALLS", UNIT_RATE })                         \
 	X(TIMELINE_BYTES_RATE, { "bytes_per_second", NULL, UNIT_RATE })                            \
@@ -458,6 +477,8 @@ static bool fill_row(void *context, size_t i, struct result_value *row)
 	row[TIMELINE_BYTES] = value_estimate(row[TIMELINE_BYTES], v->bytes);
 	row[TIMELINE_FREES] = value_estimate(row[TIMELINE_FREES], v->frees);
 	fill_rates(s, i, row);
+	if (p->peak && p->sum.live_bound.bytes)
+		row[TIMELINE_LIVE_BOUND_BLOCKS] = value_unknown();
 	for (size_t j = 0; p->uncounted && j < ARRAY_SIZE(counters); j++)
 		row[counters[j]] = value_unknown();
 	if (p->no_rss)
