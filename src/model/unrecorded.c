@@ -263,6 +263,47 @@ struct unrecorded_gap unrecorded_gap_of(const struct profile *profile,
 	return second.known && second.missing_bytes >= gap.missing_bytes ? second : gap;
 }
 
+/* Adds the recorder's own memory and the most that recorded blocks and mappings may have needed since the look. */
+static uint64_t most_since(const struct profile_process *p, const struct profile_memory *m,
+			   const struct most *most)
+{
+	uint64_t other = saturating_add(m->static_bytes, m->inherited_bytes);
+	uint64_t recorded =
+		saturating_sub(m->private_bytes, saturating_add(other, m->unrecorded_bytes));
+
+	return saturating_add(m->rss_bytes,
+			      saturating_add(saturating_sub(p->own_bytes, m->own_bytes),
+					     saturating_sub(most->recorded, recorded)));
+}
+
+struct unrecorded_growth unrecorded_growth_of(const struct profile *profile,
+					      const struct profile_process *p)
+{
+	struct most most = most_of(profile, p);
+	struct unrecorded_growth growth = { 0 };
+	uint64_t explained = 0;
+
+	if (p->end == PROFILE_RUNNING || strcmp(p->mode, "dormant") == 0)
+		return growth;
+	for (size_t i = 0; i < profile_memory_count(p); i++) {
+		struct profile_memory m = profile_memory_at(p, i);
+
+		if (!m.has_parts)
+			continue;
+		explained = MAX(explained, most_since(p, &m, &most));
+		if (m.rss_bytes >= growth.look_rss_bytes) {
+			growth.look_rss_bytes = m.rss_bytes;
+			growth.look_at_ns = m.at_ns;
+		}
+	}
+	if (explained == 0 || p->peak_rss_bytes <= explained ||
+	    p->peak_rss_bytes - explained <= LARGE_BYTES ||
+	    p->peak_rss_bytes - explained <= p->peak_rss_bytes / LARGE_PART)
+		return (struct unrecorded_growth){ 0 };
+	growth.bytes = p->peak_rss_bytes - explained;
+	return growth;
+}
+
 bool unrecorded_gap_is_large(struct unrecorded_gap gap)
 {
 	return gap.missing_bytes > LARGE_BYTES && gap.missing_bytes > gap.whole_bytes / LARGE_PART;

@@ -18,6 +18,15 @@ struct unrecorded_gap {
 };
 struct unrecorded_gap unrecorded_gap_of(const struct profile *profile,
 					const struct profile_process *process);
+/* What the resident set of a process that has ended had at most beyond each look at it, and beyond what was recorded since: if it is large, no
+ * look shows whether that was recorded. 0: little, or there was no look. */
+struct unrecorded_growth {
+	uint64_t bytes;
+	uint64_t look_at_ns, look_rss_bytes; /* the look with the largest resident set */
+};
+struct unrecorded_growth unrecorded_growth_of(const struct profile *profile,
+					      const struct profile_process *process);
+
 /* More than a tenth of the memory, and more than a few MiB. */
 bool unrecorded_gap_is_large(struct unrecorded_gap gap);
 /* Returns true if the note below reports the process, and its gap in either case. */

@@ -133,11 +133,49 @@ static void arenas_of_an_interpreter_with_an_allocator_are_recorded(void **state
 	assert_int_equal(missing_if_file_has(python | UNRECORDED_BIT(go)), 100 * MIB);
 }
 
+/* The only look, at 10 MiB, shows a heap of 8 MiB. What the resident set had at most beyond that and beyond what was recorded. */
+static uint64_t growth_to(uint64_t rss_bytes, uint64_t heap_bytes, uint64_t own_bytes)
+{
+	struct memory_row rows[] = { { .at_ns = 7,
+				       .sheet = 1,
+				       .rss_bytes = 10 * MIB,
+				       .heap_bytes = 8 * MIB,
+				       .own_bytes = MIB } };
+	const struct process_rows looks = { .memory = rows, .memory_count = 1 };
+	struct profile_process p = process(1, 0, heap_bytes);
+	const struct profile profile = { .processes = &p, .process_count = 1 };
+
+	p.rows = &looks;
+	p.end = PROFILE_EXITED;
+	p.peak_rss_bytes = rss_bytes;
+	p.own_bytes = own_bytes;
+	struct unrecorded_growth growth = unrecorded_growth_of(&profile, &p);
+
+	assert_int_equal(growth.look_at_ns, growth.bytes ? 7 : 0);
+	p.end = PROFILE_RUNNING; /* the look is as of now */
+	assert_int_equal(unrecorded_growth_of(&profile, &p).bytes, 0);
+	return growth.bytes;
+}
+
+static void a_look_says_nothing_about_memory_that_came_later(void **state)
+{
+	(void)state;
+	assert_int_equal(growth_to(10 * MIB, 8 * MIB, MIB), 0);
+	assert_int_equal(growth_to(14 * MIB, 8 * MIB, MIB), 0); /* a few MiB are nothing */
+	assert_int_equal(growth_to(121 * MIB, 8 * MIB, MIB), 111 * MIB);
+	assert_int_equal(growth_to(121 * MIB, 119 * MIB, MIB), 0); /* recorded blocks came */
+	assert_int_equal(growth_to(121 * MIB, 58 * MIB, MIB), 61 * MIB);
+	assert_int_equal(growth_to(121 * MIB, 8 * MIB, 61 * MIB),
+			 51 * MIB);				   /* and the recorder's */
+	assert_int_equal(growth_to(121 * MIB, 110 * MIB, MIB), 0); /* not a tenth of it */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_parent_is_the_last_that_had_its_number),
 		cmocka_unit_test(memory_that_changed_during_a_look_is_not_missing),
+		cmocka_unit_test(a_look_says_nothing_about_memory_that_came_later),
 		cmocka_unit_test(arenas_of_an_interpreter_with_an_allocator_are_recorded),
 		cmocka_unit_test(a_long_line_of_forks_is_followed_in_time),
 	};

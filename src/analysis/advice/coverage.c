@@ -64,6 +64,11 @@ static bool is_doubtful(const struct coverage *last)
 	return last->is_unsteady || coverage_is_low(last);
 }
 
+bool coverage_is_outgrown(const struct profile *profile, const struct profile_process *p)
+{
+	return unrecorded_growth_of(profile, p).bytes > 0;
+}
+
 struct coverage coverage_of_process(const struct profile *profile, const struct profile_process *p)
 {
 	struct coverage last = coverage_of(p, &p->memory);
@@ -84,6 +89,10 @@ struct coverage coverage_of_process(const struct profile *profile, const struct 
 		if (c.known && !coverage_is_low(&c) && is_as_large(&c, &last))
 			last = c;
 	}
+	if (!coverage_is_low(&last) && coverage_is_outgrown(profile, p)) {
+		last.known = false;
+		last.is_outgrown = true;
+	}
 	return last;
 }
 
@@ -91,17 +100,29 @@ bool coverage_supports(const struct profile *profile, const struct profile_proce
 {
 	struct coverage c = coverage_of_process(profile, p);
 
-	if (c.known)
-		return !coverage_is_low(&c);
+	if (c.known || c.is_outgrown)
+		return c.known && !coverage_is_low(&c);
 	return saturating_sub(p->peak_rss_bytes, p->own_bytes) < SMALL_RSS_BYTES + p->peak_bytes;
 }
 
-void coverage_describe(struct sentences *s, const struct profile_process *p,
-		       const struct coverage *c)
+static void words_outgrown(struct words *w, const struct profile *profile,
+			   const struct profile_process *p)
+{
+	struct unrecorded_growth growth = unrecorded_growth_of(profile, p);
+
+	text_format(w, "unknown: RSS reached {}, but was {} when the memory was last read",
+		    value_bytes(p->peak_rss_bytes), value_bytes(growth.look_rss_bytes));
+	words_time(w, p, growth.look_at_ns);
+}
+
+void coverage_describe(struct sentences *s, const struct profile *profile,
+		       const struct profile_process *p, const struct coverage *c)
 {
 	struct words w = { 0 };
 
-	if (!c->known) {
+	if (c->is_outgrown) {
+		words_outgrown(&w, profile, p);
+	} else if (!c->known) {
 		words_text(&w, p->memory.has_parts && linked_in_is_malloc(p)
 				       ? "unknown: the blocks of the program's own allocator were "
 					 "not recorded"
@@ -113,12 +134,16 @@ void coverage_describe(struct sentences *s, const struct profile_process *p,
 			       : p->end == PROFILE_RUNNING
 				       ? "unknown: the memory of the process was not read"
 				       : "unknown: the process ended before its memory was read");
-	} else if (missing(c) == 0) {
-		words_text(&w, "all anonymous memory is explained by what was recorded");
 	} else if (missing(c) < FEW_BYTES) {
-		text_format(&w,
-			    "all but {} of the anonymous memory is explained by what was recorded",
-			    value_bytes(missing(c)));
+		if (missing(c))
+			text_format(&w, "all but {} of the anonymous memory",
+				    value_bytes(missing(c)));
+		else
+			words_text(&w, "all anonymous memory");
+		words_text(&w, " is explained by what was recorded");
+		/* Later there was more. */
+		if (p->peak_rss_bytes > saturating_add(p->memory.rss_bytes, FEW_BYTES))
+			words_time(&w, p, c->at_ns);
 	} else {
 		words_text(&w, coverage_is_low(c) ? "only " : "");
 		text_format(&w, "{} of the anonymous memory is explained by what was recorded",

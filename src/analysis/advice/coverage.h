@@ -11,6 +11,7 @@
 struct coverage {
 	bool known;		  /* else its memory was not read, or by an older version */
 	bool is_unsteady;	  /* unknown because it changed while it was read */
+	bool is_outgrown;	  /* unknown because the process had more than when it was read */
 	uint64_t at_ns;		  /* time of the memory sheet, since the start of the process */
 	uint64_t anonymous_bytes; /* resident, without static data */
 	uint64_t explained_bytes; /* part of anonymous_bytes */
@@ -22,13 +23,15 @@ struct coverage {
 struct coverage coverage_of_process(const struct profile *profile,
 				    const struct profile_process *process);
 
+/* Whether a process had much more memory than at each look at it, none of which the records explain. */
+bool coverage_is_outgrown(const struct profile *profile, const struct profile_process *process);
 /* Whether so much is missing that every report mentions it. */
 bool coverage_is_low(const struct coverage *coverage);
 /* Whether a report may say "nothing lost": the known memory of the process leaves no room for much unrecorded memory. */
 bool coverage_supports(const struct profile *profile, const struct profile_process *process);
 
 /* The line in the summary and in the memory view. */
-void coverage_describe(struct sentences *sentences, const struct profile_process *process,
-		       const struct coverage *coverage);
+void coverage_describe(struct sentences *sentences, const struct profile *profile,
+		       const struct profile_process *process, const struct coverage *coverage);
 
 #endif

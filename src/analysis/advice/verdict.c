@@ -546,6 +546,9 @@ static void words_rest(struct words *w, struct result *result, struct locations 
 	if (coverage_is_low(&c))
 		text_format(w, " Only {} of its memory is in recorded blocks.",
 			    value_percent(c.explained_bytes, c.anonymous_bytes));
+	else if (c.is_outgrown)
+		text_format(w, " RSS reached {}, which the recorded blocks do not explain.",
+			    value_bytes(p->peak_rss_bytes));
 	if (!other)
 		return;
 	text_format(w, " Also: {} in ", value_text(other->rule->title));

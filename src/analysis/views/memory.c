@@ -365,7 +365,7 @@ static bool describe_all(struct result *result, const struct profile *profile,
 	struct coverage coverage =
 		sheet.m.has_parts ? coverage_of_process(profile, p) : (struct coverage){ 0 };
 
-	coverage_describe(&s, p, &coverage);
+	coverage_describe(&s, profile, p, &coverage);
 	describe_way_to_pages(&s, profile, p, &sheet.m);
 	return sentences_end(&s);
 }

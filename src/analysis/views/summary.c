@@ -348,7 +348,7 @@ static bool describe_all(struct result *result, struct locations *locations,
 	describe_rss(&s);
 	struct coverage coverage = coverage_of_process(profile, first);
 
-	coverage_describe(&s.sentences, first, &coverage);
+	coverage_describe(&s.sentences, profile, first, &coverage);
 	describe_allocator(&s);
 	describe_options(&s, profile);
 	next_steps_describe(&s.sentences, profile, first, &s.findings, query);

@@ -492,6 +492,33 @@ def test_of_a_process_that_ends_at_once_nothing_is_known(record, report_json, sc
     assert run.returncode == 0 and "unexplained_memory" not in report_json(run.path)["warnings"]
 
 
+GROWS_AT_THE_END = """
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void)
+{
+	char *volatile seen = memset(malloc(100000), 1, 100000);
+	usleep(60000);
+	char *unseen = (char *)syscall(SYS_mmap, 0, 60 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	_exit(seen[0] + unseen[0] - 1);
+}
+"""
+
+
+def test_memory_that_grows_after_the_last_look_is_never_said_to_be_recorded(record, heapgauge, scratch, clean_env):
+    run = record([compile_c(scratch, "late", GROWS_AT_THE_END)])
+    assert run.returncode == 0, run.stderr
+    text = subprocess.run([heapgauge, "report", run.path], env=clean_env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS).stdout
+    # The last look was before, during or after.
+    assert re.search(r"^  coverage +(only|unknown)", text, re.M) and "nothing lost" not in text, text
+    done = subprocess.run([heapgauge, "check", run.path, "--max-peak", "1MiB"], env=clean_env, capture_output=True, text=True,
+                          check=False, timeout=WAIT_SECONDS)
+    assert done.returncode == 2 or "  coverage   only" in text, done.stdout
+
+
 def test_an_allocator_that_nobody_knows_is_seen_as_its_mappings(record, report_json, scratch):
     """C1"""
     run = record([build_with_library(scratch, "unknown", "nothing known")], env={"HOLD_MS": "300"})
