@@ -545,10 +545,7 @@ uint64_t pools_make(struct slot *slot, const char *name, bool has_words)
 static void account_pool_block(struct live_site_counters *counters, uint32_t name, uint64_t bytes,
 			       uint64_t weight)
 {
-	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
-
-	if (!(state & 1))
-		account_save(counters, state);
+	account_save(counters);
 	account_counters_add(counters, bytes, weight);
 	if (counters->first_size != bytes)
 		account_size(counters, bytes, weight);
@@ -570,10 +567,7 @@ void pools_end_block(struct slot *slot, uint64_t pool, const struct pool_block *
 		slot_freed_for(slot, counters, weight, block->bytes * weight);
 		counters = memory_counters(sites_counters_of_site(slot, counters->site));
 	}
-	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
-
-	if (!(state & 1))
-		account_save(counters, state);
+	account_save(counters);
 	ARCH_ORDER_STORES(); /* as in account_remove */
 	arch_add(&counters->frees, weight);
 	arch_add(&counters->freed_bytes, block->bytes * weight);

@@ -50,11 +50,13 @@ void account_block_lifetime(struct slot *slot, struct live_site_counters *counte
 void account_realloc(struct slot *slot, struct live_site_counters *counters, uint64_t old_size,
 		     uint64_t new_size, bool moved, uint64_t weight);
 
-static ALWAYS_INLINE void account_save(struct live_site_counters *counters, uint32_t state)
+/* Call before counters of any kind change. */
+static ALWAYS_INLINE void account_save(struct live_site_counters *counters)
 {
+	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
 	uint32_t epoch = state >> 1;
 
-	if (UNLIKELY(counters->epoch != epoch)) {
+	if (!(state & 1) && UNLIKELY(counters->epoch != epoch)) {
 		counters->peak_bytes = (int64_t)(counters->bytes - counters->freed_bytes);
 		counters->peak_blocks = (int32_t)(counters->calls - counters->frees);
 		__atomic_store_n(&counters->epoch, epoch, __ATOMIC_RELEASE);

@@ -158,6 +158,8 @@ static void count_removed(struct slot *slot, const struct pieces *removed)
 			slot_freed_for(slot, counters, piece->whole, piece->bytes);
 			counters = memory_counters(sites_counters_of_site(slot, counters->site));
 		}
+		account_save(counters);
+		arch_add(&counters->unaged_frees, piece->whole); /* a range has no birth */
 		arch_add(&counters->frees, piece->whole);
 		arch_add(&counters->freed_bytes, piece->bytes);
 		arch_add(&slot->live->unmap_calls, piece->whole);
@@ -169,6 +171,7 @@ static void count_added(struct slot *slot, uint64_t bytes, uint32_t id)
 {
 	struct live_site_counters *counters = memory_counters(id);
 
+	account_save(counters);
 	account_counters_add(counters, bytes, 1);
 	if (counters->first_size != bytes)
 		account_size(counters, bytes, 1);

@@ -116,10 +116,7 @@ static ALWAYS_INLINE void account_counters_add(struct live_site_counters *counte
 static ALWAYS_INLINE void account_add(struct slot *slot, struct live_site_counters *counters,
 				      uint64_t size, uint64_t weight)
 {
-	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
-
-	if (!(state & 1))
-		account_save(counters, state);
+	account_save(counters);
 	account_counters_add(counters, size, weight);
 	struct live_slot *live = slot->live;
 

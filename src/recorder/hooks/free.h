@@ -46,10 +46,7 @@ static ALWAYS_INLINE void account_remove(struct slot *slot, struct live_site_cou
 	if (UNLIKELY(account_live(live) - (int64_t)(size * weight) <
 		     __atomic_load_n(&slot->floor, __ATOMIC_RELAXED)))
 		account_below(slot, size * weight);
-	uint32_t state = __atomic_load_n(&memory.head->peak.state, __ATOMIC_RELAXED);
-
-	if (!(state & 1))
-		account_save(counters, state);
+	account_save(counters);
 	ARCH_ORDER_STORES(); /* readers that load the frees first find the allocation */
 	arch_add(&counters->frees, weight);
 	arch_add(&counters->freed_bytes, size * weight);
