@@ -16,7 +16,12 @@
 #include "util/text/json.h"
 
 /* For a subset of threads, a number may be unknown: after remote frees, or if live blocks were not counted. */
-enum availability { ALWAYS_KNOWN, UNKNOWN_IF_REMOTE_FREES, UNKNOWN_IF_LIVE_UNKNOWN };
+enum availability {
+	ALWAYS_KNOWN,
+	UNKNOWN_IF_REMOTE_FREES,
+	UNKNOWN_IF_LIVE_UNKNOWN,
+	UNKNOWN_IF_UNAGED, /* mappings have no birth */
+};
 
 #define NUMBER(member, variance) offsetof(struct site_numbers, member), VARIANCE_##variance
 
@@ -43,7 +48,7 @@ static const struct {
 	{ "max_bytes", ALWAYS_KNOWN, NUMBER(max_bytes, BYTES) },
 	{ "temporary_calls", ALWAYS_KNOWN, NUMBER(temporary_calls, CALLS) },
 	{ "internal_fragmentation_bytes", ALWAYS_KNOWN, NUMBER(fragmentation_bytes, WASTE) },
-	{ "lifetime_ns", UNKNOWN_IF_REMOTE_FREES, .is_cost = true, .cost = COST_LIFETIME },
+	{ "lifetime_ns", UNKNOWN_IF_UNAGED, .is_cost = true, .cost = COST_LIFETIME },
 	{ "realloc_calls", ALWAYS_KNOWN, NUMBER(reallocs.calls, CALLS) },
 	{ "moved_calls", ALWAYS_KNOWN, NUMBER(reallocs.moved_calls, CALLS) },
 	{ "copied_bytes", ALWAYS_KNOWN, NUMBER(reallocs.moved_bytes, BYTES) },
@@ -71,11 +76,12 @@ static struct number number_at(const struct site *site, size_t column)
 	const struct measures *m = &site->entry->m;
 	uint64_t duration_ns = site->selection->duration_ns, part;
 	enum availability availability = columns[column].availability;
-	struct number number = { .known = availability == UNKNOWN_IF_REMOTE_FREES
-						  ? !n->has_remote_frees
-					  : availability == UNKNOWN_IF_LIVE_UNKNOWN
-						  ? !n->live_unknown
-						  : true };
+	const bool known[] = { [ALWAYS_KNOWN] = true,
+			       [UNKNOWN_IF_REMOTE_FREES] = !n->has_remote_frees,
+			       [UNKNOWN_IF_LIVE_UNKNOWN] = !n->live_unknown,
+			       [UNKNOWN_IF_UNAGED] =
+				       !n->has_remote_frees && (!n->frees || n->aged_frees) };
+	struct number number = { .known = known[availability] };
 
 	if (columns[column].is_cost) {
 		number.value = cost_of(columns[column].cost, m, duration_ns);

@@ -12,11 +12,14 @@
 #include "base/checked.h"
 #include "model/same_sites.h"
 
-static struct profile_age age_of(const struct age_row *row)
+static struct profile_age age_of(const struct profile_process *p, const struct age_row *row)
 {
+	uint64_t low = row->bucket ? UINT64_C(1) << (row->bucket - 1) : 0;
+	uint64_t high = row->bucket < 64 ? UINT64_C(1) << row->bucket : UINT64_MAX;
+
 	return (struct profile_age){
-		.low_ms = row->bucket ? UINT64_C(1) << (row->bucket - 1) : 0,
-		.high_ms = row->bucket < 64 ? UINT64_C(1) << row->bucket : UINT64_MAX,
+		.low_ms = low,
+		.high_ms = profile_age_limit(p, low, high),
 		.blocks = row->blocks,
 		.bytes = row->bytes,
 	};
@@ -72,7 +75,7 @@ int profile_ages(const struct profile_process *p, const bool *slots, struct aren
 		first[i + 1] += first[i];
 	for (size_t i = 0; i < rows->age_count; i++)
 		if (is_of(rows, i, slots))
-			at[first[site_of(p, i)]++] = age_of(&rows->ages[i]);
+			at[first[site_of(p, i)]++] = age_of(p, &rows->ages[i]);
 	/* Each first[i] has advanced to its end, which is where the next site began. */
 	uint32_t begin = 0, to = 0;
 

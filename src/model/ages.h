@@ -5,6 +5,16 @@
 
 #include "model/profile.h"
 
+/* Distributions of a site over its counters in the slots (by slot; NULL: all), in ascending order; computed on demand, because few sites
+ * need them. -1 if out of memory. Size bars do not overlap: an exact size inside a class that other counters use is counted in the class. */
+int profile_sizes(const struct profile_process *process, site_id site, const bool *slots,
+		  struct arena *arena, struct profile_bars *ret);
+int profile_lifetimes(const struct profile_process *process, site_id site, const bool *slots,
+		      struct arena *arena, struct profile_bars *ret);
+/* The upper bound of a class of lifetimes or ages, in ms: no block lives longer than its process. */
+uint64_t profile_age_limit(const struct profile_process *process, uint64_t low_ms,
+			   uint64_t high_ms);
+
 /* Blocks of one site whose age is in [low_ms, high_ms). */
 struct profile_age {
 	uint64_t low_ms, high_ms;

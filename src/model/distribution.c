@@ -6,6 +6,8 @@
  * have both. Class bounds are the same everywhere, so two classes are equal or disjoint; an exact
  * size inside a class that some counters use is counted in that class. Lifetimes always are classes.
  */
+#include "model/ages.h"
+
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -49,6 +51,13 @@ static size_t merge_bars(struct profile_bar *bars, size_t count, uint64_t open)
 	return kept;
 }
 
+uint64_t profile_age_limit(const struct profile_process *p, uint64_t low_ms, uint64_t high_ms)
+{
+	uint64_t longest = p->duration_ns / 1000000 + (p->duration_ns % 1000000 != 0);
+
+	return p->duration_ns ? MIN(high_ms, MAX(longest, saturating_add(low_ms, 1))) : high_ms;
+}
+
 struct slice {
 	uint32_t at, count;
 };
@@ -66,7 +75,10 @@ static struct profile_bar bar_of(const struct profile_process *p,
 				 bool lifetimes)
 {
 	const struct bar *b = &p->rows->bars[index];
-	struct profile_bar bar = { .low = b->low, .high = b->high, .count = b->count };
+	struct profile_bar bar = { .low = b->low,
+				   .high = lifetimes ? profile_age_limit(p, b->low, b->high)
+						     : b->high,
+				   .count = b->count };
 	uint64_t interval = p->rows->sites[counters->site].interval;
 
 	if (!lifetimes && interval)

@@ -97,6 +97,7 @@ void estimates_add(struct site_numbers *sum, const struct site_numbers *n)
 	sum->bytes = saturating_add(sum->bytes, n->bytes);
 	sum->frees = saturating_add(sum->frees, n->frees);
 	sum->freed_bytes = saturating_add(sum->freed_bytes, n->freed_bytes);
+	sum->aged_frees = saturating_add(sum->aged_frees, n->aged_frees);
 	sum->live_blocks = saturating_add(sum->live_blocks, n->live_blocks);
 	sum->live_bytes = saturating_add(sum->live_bytes, n->live_bytes);
 	sum->peak_blocks = saturating_add(sum->peak_blocks, n->peak_blocks);
@@ -180,7 +181,8 @@ double estimate_mean_life_variance(const struct site_numbers *n, struct profile_
 {
 	double each =
 		n->frees ? (n->calls_variance - n->live_blocks_variance) / (double)n->frees : 0;
-	double sum = 0, mean = n->frees ? (double)n->lifetime_ms_sum / (double)n->frees : 0;
+	double sum = 0;
+	double mean = n->aged_frees ? (double)n->lifetime_ms_sum / (double)n->aged_frees : 0;
 
 	for (size_t i = 0; n->samples && n->frees && i < lifetimes.count; i++) {
 		/* Lifetimes below one tick count as 0 in the sum. */

@@ -47,6 +47,7 @@ struct site_numbers {
 	uint64_t temporary_calls;
 	uint64_t fragmentation_bytes, live_fragmentation_bytes; /* usable minus requested */
 	uint64_t lifetime_ms_sum, allocator_ns; /* over freed blocks; by timed calls */
+	uint64_t aged_frees;			/* whose births are known: lifetimes are of these */
 	struct realloc_numbers reallocs;
 	/* For estimates; 0 if every block was recorded. Of other numbers: model/estimates.h. */
 	uint64_t samples;
@@ -245,12 +246,5 @@ struct profile_frame profile_frame_at(const struct profile_process *process, fra
  * node_count. */
 struct profile_frame profile_innermost(const struct profile_process *process, node_id node);
 node_id profile_parent(const struct profile_process *process, node_id node);
-
-/* Distributions of a site over its counters in the slots (by slot; NULL: all), in ascending order; computed on demand, because few sites
- * need them. -1 if out of memory. Size bars do not overlap: an exact size inside a class that other counters use is counted in the class. */
-int profile_sizes(const struct profile_process *process, site_id site, const bool *slots,
-		  struct arena *arena, struct profile_bars *ret);
-int profile_lifetimes(const struct profile_process *process, site_id site, const bool *slots,
-		      struct arena *arena, struct profile_bars *ret);
 
 #endif

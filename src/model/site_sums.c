@@ -127,6 +127,15 @@ static uint64_t not_negative(int64_t value)
 	return value > 0 ? (uint64_t)value : 0;
 }
 
+static uint64_t aged_frees(const struct process_rows *rows, const struct site_counters_row *c)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < c->lifetimes_count; i++)
+		sum = saturating_add(sum, rows->bars[c->lifetimes_at + i].count);
+	return sum;
+}
+
 static void add_counters(struct site_numbers *n, const struct site_counters_row *c)
 {
 	struct realloc_numbers reallocs = reallocs_of(&c->reallocs);
@@ -206,6 +215,7 @@ static struct site_numbers sum_counters(const struct profile_process *p, struct 
 			continue;
 		count++;
 		add_counters(&n, c);
+		n.aged_frees = saturating_add(n.aged_frees, aged_frees(rows, c));
 		freed_fragmentation = saturating_add(freed_fragmentation, c->freed_fragmentation);
 		/* Modulo 2^64: negative and positive numbers cancel in any order. */
 		peak_bytes += (uint64_t)c->peak_bytes;
@@ -247,6 +257,7 @@ static void recount(const struct profile_process *p, struct part part, enum prof
 	n->live_blocks_variance = estimate_variance(n, VARIANCE_CALLS, n->live_blocks);
 	n->live_bytes_variance = estimate_variance(n, VARIANCE_BYTES, n->live_bytes);
 	n->peak_blocks = n->peak_bytes = n->lifetime_ms_sum = n->live_fragmentation_bytes = 0;
+	n->aged_frees = 0;
 	n->peak_blocks_variance = n->peak_bytes_variance = 0;
 	n->max_bytes = n->bytes;
 	bound_max(p, kind, n);

@@ -3,8 +3,10 @@
 /* The profile against the rows it was made from: sums, stacks, distributions, and rows that lie. */
 #include "test_model_made.h"
 
+#include "model/ages.h"
 #include "model/build.h"
 #include "model/frames/names.h"
+#include "model/history.h"
 
 static struct profile *made_profile(size_t processes)
 {
@@ -111,6 +113,66 @@ static void distributions_of_threads_are_merged(void **state)
 	assert_int_equal(bars.count, 0);
 	arena_release(&arena);
 	profile_free(profile);
+}
+
+static void no_class_of_lifetimes_reaches_beyond_the_run(void **state)
+{
+	(void)state;
+	struct recording r = made_recording(1);
+	struct arena arena = ARENA_INIT;
+	struct profile_bars bars;
+
+	r.processes[0].bars[6] = (struct bar){ 2048, 4096, 30 };
+	r.processes[0].process.duration_ns = 3200400000;
+	struct profile *profile = profile_new(&r, NULL);
+	const struct profile_process *p = &profile->processes[0];
+
+	assert_int_equal(profile_lifetimes(p, (site_id){ 3 }, NULL, &arena, &bars), 0);
+	assert_int_equal(bars.count, 2);
+	assert_int_equal(bars.at[0].high, 1);
+	assert_int_equal(bars.at[1].low, 2048);
+	assert_int_equal(bars.at[1].high, 3201);
+	assert_int_equal(profile_age_limit(p, 4096, 8192), 4097); /* not an empty class */
+	arena_release(&arena);
+	profile_free(profile);
+}
+
+/* The births of the other frees are unknown. */
+static void lifetimes_are_of_those_frees_whose_births_are_known(void **state)
+{
+	(void)state;
+	struct recording r = made_recording(1);
+
+	r.processes[0].bars[5].count = 15;
+	struct profile *profile = profile_new(&r, NULL);
+	const struct profile_process *p = &profile->processes[0];
+
+	assert_int_equal(site_of(p, 3)->numbers.frees, 90);
+	assert_int_equal(site_of(p, 3)->numbers.aged_frees, 45);
+	assert_int_equal(site_of(p, 7)->numbers.aged_frees, 0);
+	profile_free(profile);
+}
+
+static void what_was_live_is_never_above_the_peak_and_its_bound(void **state)
+{
+	static const struct {
+		uint64_t bytes, bound, least, most;
+	} readings[] = { { 80, 0, 80, 80 },	{ 80, 10, 70, 90 },   { 100, 0, 100, 100 },
+			 { 80, 1000, 0, 110 },	{ 108, 10, 98, 110 }, { 1000, 0, 110, 110 },
+			 { 1000, 950, 50, 110 } };
+	struct profile_process p = { .peak_bytes = 100, .peak_bound_bytes = 10 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(readings); i++) {
+		uint64_t bytes = readings[i].bytes, bound = readings[i].bound;
+
+		profile_limit_live(&p, &bytes, &bound);
+		assert_true(bytes <= 110);
+		/* What may be true is still within. */
+		assert_true(bytes <= readings[i].least + bound);
+		assert_true(bytes + bound >= readings[i].most);
+		assert_true(bound <= 110);
+	}
 }
 
 static void stacks_are_leaf_first_and_keep_their_marks(void **state)
@@ -382,6 +444,9 @@ int main(void)
 		cmocka_unit_test(totals_are_taken_over),
 		cmocka_unit_test(site_is_the_sum_of_its_counters),
 		cmocka_unit_test(distributions_of_threads_are_merged),
+		cmocka_unit_test(no_class_of_lifetimes_reaches_beyond_the_run),
+		cmocka_unit_test(lifetimes_are_of_those_frees_whose_births_are_known),
+		cmocka_unit_test(what_was_live_is_never_above_the_peak_and_its_bound),
 		cmocka_unit_test(stacks_are_leaf_first_and_keep_their_marks),
 		cmocka_unit_test(frames_without_names_show_their_place),
 		cmocka_unit_test(random_sites_equal_naive_sums_and_totals),

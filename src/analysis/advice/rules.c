@@ -262,7 +262,7 @@ static bool piles_up(const struct advised *of, const struct profile_site *site)
 	if (run_ms >= shortest_ms && left_bytes(of, site->id, run_ms / 2, true) < n->live_bytes / 8)
 		return false;
 	return n->frees == 0 ||
-	       left_bytes(of, site->id, lifetimes * (1 + mean(n->lifetime_ms_sum, n->frees)),
+	       left_bytes(of, site->id, lifetimes * (1 + mean(n->lifetime_ms_sum, n->aged_frees)),
 			  false) >= n->live_bytes / 2;
 }
 
@@ -421,9 +421,9 @@ static bool burst_may(const struct advised *of, const struct profile_site *site)
 {
 	const struct site_numbers *n = &site->numbers;
 
-	return n->frees > 0 &&
+	return n->aged_frees > 0 &&
 	       counts(n->peak_bytes, of->process->peak_bytes, 40, LEAST_BYTES / 4) &&
-	       n->lifetime_ms_sum / n->frees < of->process->duration_ns / 1000000 / 20;
+	       n->lifetime_ms_sum / n->aged_frees < of->process->duration_ns / 1000000 / 20;
 }
 
 static bool burst_applies(const struct advised *of, const struct tally *t, struct saving *ret)
@@ -433,8 +433,8 @@ static bool burst_applies(const struct advised *of, const struct tally *t, struc
 	uint64_t saved = MIN(t->sums.peak_bytes, saturating_sub(p->peak_bytes, t->most_without));
 
 	/* The blocks live a hundredth of the run, none remains, and they raise the peak. */
-	if (t->sums.frees == 0 || p->duration_ns < LEAST_RUN_NS ||
-	    t->lifetime_ms / t->sums.frees > p->duration_ns / 1000000 / 100 ||
+	if (t->sums.aged_frees == 0 || p->duration_ns < LEAST_RUN_NS ||
+	    t->lifetime_ms / t->sums.aged_frees > p->duration_ns / 1000000 / 100 ||
 	    t->sums.live_blocks > t->sums.calls / 100 ||
 	    !counts(saved, p->peak_bytes, 10, LEAST_BYTES))
 		return false;
@@ -451,9 +451,9 @@ static void burst_describe(struct words *w, const struct advised *of, const stru
 		value_percent(t->sums.peak_bytes, t->process_peak_bytes),
 		some_blocks(t, t->sums.peak_blocks),
 		value_text(t->sums.peak_blocks == 1 ? " block that lives" : " blocks that live"),
-		t->lifetime_ms < t->sums.frees
+		t->lifetime_ms < t->sums.aged_frees
 			? value_text("less than 1 ms")
-			: value_ns(mean(t->lifetime_ms, t->sums.frees) * 1000000));
+			: value_ns(mean(t->lifetime_ms, t->sums.aged_frees) * 1000000));
 }
 
 /* Allocated here, freed by another thread. */

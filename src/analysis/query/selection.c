@@ -454,7 +454,8 @@ int selection_check_timed(const struct profile *profile, enum cost_id cost, stru
 	return error_set(error, "no calls of the allocator were timed: record with --time-calls");
 }
 
-static int check(const struct query *query, const struct selection *s, struct error *error)
+static int check(const struct query *query, const struct selection *s, enum query_kinds kinds,
+		 struct error *error)
 {
 	const struct cost_row *row = &cost_rows[s->cost];
 	const struct filters *f = &query->filters;
@@ -463,6 +464,8 @@ static int check(const struct query *query, const struct selection *s, struct er
 	if (selection_check_timed(s->profile, s->cost, error) < 0 ||
 	    (query->second_word && selection_check_timed(s->profile, query->second, error) < 0))
 		return -1;
+	if (s->cost == COST_LIFETIME && kinds == KINDS_MMAP)
+		return error_set(error, "how long mappings live is not recorded");
 	if (row->time == COST_OF_RUN && (query->at.kind || query->minus.kind))
 		return error_set(
 			error,
@@ -585,7 +588,7 @@ int selection_make(struct selection *selection, const struct profile *profile,
 	m.processes = choose_processes(profile, f->process, &selection->arena, error);
 	selection->processes = m.processes;
 	if (!m.processes || imported_choose(profile, query, &selection->cost, &at, error) < 0 ||
-	    check(query, selection, error) < 0 ||
+	    check(query, selection, m.kinds, error) < 0 ||
 	    selection_choose_threads(selection, query, m.kinds, error) < 0 ||
 	    selection_choose_known(selection, query, m.kinds, defaults, &at, error) < 0 ||
 	    selection_resolve(selection, query, at, error) < 0)

@@ -14,6 +14,7 @@
 #include "analysis/result/path_value.h"
 #include "base/checked.h"
 #include "base/compiler.h"
+#include "model/ages.h"
 #include "model/entries.h"
 #include "model/image/reach.h"
 #include "model/memory/pages.h"
@@ -71,6 +72,11 @@ static bool labels_value(struct result *result, const struct entry *e, struct re
 	return fields != NULL;
 }
 
+static bool are_lifetimes_unknown(const struct site_numbers *n)
+{
+	return n->frees && !n->aged_frees;
+}
+
 /* For a size class the variance is known; a lifetime class gets its share of the variance of frees. */
 static float bar_error(enum result_unit unit, const struct profile_bar *bar,
 		       const struct site_numbers *n)
@@ -95,15 +101,24 @@ static bool bars_value(struct result *result, enum result_unit unit, struct prof
 	return true;
 }
 
+/* No block lives longer than its process. */
+static struct result_value ns_within(const struct profile_process *p, uint64_t ms)
+{
+	struct result_value ns = ns_of_ms(ms);
+
+	return p->duration_ns && ns.number > p->duration_ns ? value_ns(p->duration_ns) : ns;
+}
+
 /* The lower bound of the class of the shortest lifetime, the upper bounds of those of the median and of the longest. Open classes have
  * none. */
-static void fill_within(struct profile_bars bars, struct result_value *row)
+static void fill_within(const struct profile_process *p, struct profile_bars bars,
+			struct result_value *row)
 {
 	uint64_t total = 0, below = 0;
 
 	row[SITE_MEDIAN_LIFETIME_NS] = row[SITE_MAX_LIFETIME_NS] = value_unknown();
 	row[SITE_MIN_LIFETIME_NS] = bars.count ? ns_of_ms(bars.at[0].low) : value_unknown();
-	row[SITE_SHORT_LIVED_FREES] = value_count(0);
+	row[SITE_SHORT_LIVED_FREES] = bars.count ? value_count(0) : value_unknown();
 	for (size_t i = 0; i < bars.count; i++)
 		total = saturating_add(total, bars.at[i].count);
 	for (size_t i = 0; i < bars.count; i++) {
@@ -111,8 +126,8 @@ static void fill_within(struct profile_bars bars, struct result_value *row)
 
 		below = saturating_add(below, bars.at[i].count);
 		if (!had_half && below >= total - total / 2)
-			row[SITE_MEDIAN_LIFETIME_NS] = ns_of_ms(bars.at[i].high);
-		row[SITE_MAX_LIFETIME_NS] = ns_of_ms(bars.at[i].high);
+			row[SITE_MEDIAN_LIFETIME_NS] = ns_within(p, bars.at[i].high);
+		row[SITE_MAX_LIFETIME_NS] = ns_within(p, bars.at[i].high);
 		if (bars.at[i].high <= 1)
 			row[SITE_SHORT_LIVED_FREES].number += bars.at[i].count;
 	}
@@ -140,11 +155,13 @@ static bool fill_distributions(const struct site_source *s, const struct entry *
 	if (profile_sizes(e->process, e->site->id, slots, arena, &sizes) < 0 ||
 	    profile_lifetimes(e->process, e->site->id, slots, arena, &lifetimes) < 0)
 		return false;
-	fill_within(lifetimes, row);
+	fill_within(e->process, lifetimes, row);
 	fill_extremes(sizes, row);
-	row[SITE_SHORT_LIVED_SHARE] = value_percent(row[SITE_SHORT_LIVED_FREES].number, n->frees);
-	row[SITE_SHORT_LIVED_FREES] =
-		value_part(UNIT_COUNT, row[SITE_SHORT_LIVED_FREES].number, VARIANCE_FREES, n);
+	row[SITE_SHORT_LIVED_SHARE] =
+		value_percent(row[SITE_SHORT_LIVED_FREES].number, n->aged_frees);
+	if (!are_lifetimes_unknown(n))
+		row[SITE_SHORT_LIVED_FREES] = value_part(
+			UNIT_COUNT, row[SITE_SHORT_LIVED_FREES].number, VARIANCE_FREES, n);
 	row[SITE_MEAN_BYTES] =
 		value_estimate(row[SITE_MEAN_BYTES], estimate_mean_size_variance(n, sizes));
 	if (n->live_blocks)
@@ -245,8 +262,10 @@ static void fill_numbers(const struct site_source *s, const struct entry *e,
 	row[SITE_MEAN_BYTES] = n->calls ? value_bytes(n->bytes / n->calls) : value_unknown();
 	row[SITE_MEAN_NOT_FREED_BYTES] = value_unknown();
 	row[SITE_MEAN_LIFETIME_NS] =
-		n->frees ? value_ns(mean_lifetime_ns(n->lifetime_ms_sum, n->frees))
-			 : value_unknown();
+		n->aged_frees ? value_ns(mean_lifetime_ns(n->lifetime_ms_sum, n->aged_frees))
+			      : value_unknown();
+	if (are_lifetimes_unknown(n))
+		row[SITE_LIFETIME_NS] = value_unknown();
 	row[SITE_OPERATIONS] = operations_of(n);
 	row[SITE_TEMPORARY_SHARE] = value_percent(n->temporary_calls, n->calls);
 	row[SITE_MOVED_SHARE] = value_percent(r->moved_calls, r->calls);

@@ -477,7 +477,7 @@ void time_classes_tell(struct sentences *sentences, const char *name,
 		if (classes[i].count)
 			bars[count++] = (struct result_bar){
 				i ? UINT64_C(1) << (i - 1) : 0,
-				i < TIME_CLASSES - 1 ? UINT64_C(1) << i : UINT64_MAX,
+				classes[i].high_ms,
 				classes[i].count,
 				(float)sqrt(classes[i].variance),
 			};

@@ -147,10 +147,11 @@ bool reach_value(struct result *result, const struct profile_reach *reach,
 
 #define SITE_COLUMN_LIST(...) ((const enum site_column[]){ __VA_ARGS__, SITE_COLUMNS })
 
-/* Histogram of ages or lifetimes, for `say`: class i is [2^(i-1), 2^i) ms, the last is open. */
+/* Histogram of ages or lifetimes, for `say`: class i is [2^(i-1), high_ms) ms. */
 enum { TIME_CLASSES = 65 };
 struct time_class {
 	uint64_t count;
+	uint64_t high_ms; /* the most that any block may have; 0 if there are none */
 	double variance;
 };
 unsigned time_class_of(uint64_t low_ms);

@@ -45,6 +45,7 @@ static bool add_ages(const struct selection *s, uint64_t bytes[TIME_CLASSES],
 
 			bytes[at_class] = saturating_add(bytes[at_class], age->bytes);
 			class->count = saturating_add(class->count, age->blocks);
+			class->high_ms = MAX(class->high_ms, age->high_ms);
 			class->variance +=
 				estimate_variance(&e->site->numbers, VARIANCE_CALLS, age->blocks);
 		}

@@ -37,6 +37,7 @@ static void add_lifetimes(const struct selection *s, const struct entry *e,
 			struct time_class *class = &counts[time_class_of(bar.low)];
 
 			class->count = saturating_add(class->count, bar.count);
+			class->high_ms = MAX(class->high_ms, bar.high);
 			class->variance += fabs(
 				estimate_variance(&counters.numbers, VARIANCE_FREES, bar.count));
 		}
@@ -51,8 +52,8 @@ static uint64_t short_lived_frees(const struct selection *s, const struct entry 
 	return counts[0].count;
 }
 
-/* "4.0 - 16.0 ms": the classes in [first, end). */
-static const char *bar_label(struct arena *arena, unsigned first, unsigned end)
+/* "4.0 - 16.0 ms": the classes in [first, end), and no block lived for longest_ms. */
+static const char *bar_label(struct arena *arena, unsigned first, unsigned end, uint64_t longest_ms)
 {
 	if (first == 0)
 		return "below 1 ms";
@@ -60,6 +61,8 @@ static const char *bar_label(struct arena *arena, unsigned first, unsigned end)
 	if (end > LABELLED)
 		return "longer";
 	uint64_t low = UINT64_C(1) << (first - 1), high = UINT64_C(1) << (end - 1);
+
+	high = MIN(high, longest_ms);
 
 	return arena_printf(arena, "%s - %s", units_duration(low * 1000000).text,
 			    units_duration(high * 1000000).text);
@@ -83,19 +86,21 @@ static void describe_bar(struct sentences *sentences, const char *label, struct 
 	sentences_add(sentences, label, &w, &more);
 }
 
-/* "freed  101 blocks, alive for 0.9 ms on average; 15 blocks are left" */
-static void describe_mean(struct sentences *sentences, const struct selection *s)
+/* "freed  101 blocks, alive for 0.9 ms on average; 15 blocks are left". aged: the frees of which that is known. */
+static void describe_mean(struct sentences *sentences, const struct selection *s, uint64_t aged)
 {
 	const struct measures *m = &s->sum;
 	struct words w = { 0 };
 
 	words_estimate(&w, (uint64_t)m->frees, m->variance.frees, " block", " blocks");
-	if (m->frees > 0 && m->lifetime_ms <= 0)
+	if (m->frees > 0 && aged == 0)
+		words_text(&w, "; how long they lived was not recorded");
+	else if (m->frees > 0 && m->lifetime_ms <= 0)
 		words_text(&w, ", alive for less than 1 ms on average");
 	else if (m->frees > 0)
 		text_format(&w, ", alive for {} on average",
 			    value_ns(mean_lifetime_ns((uint64_t)MAX(m->lifetime_ms, (int64_t)0),
-						      (uint64_t)m->frees)));
+						      aged)));
 	if (m->live_blocks > 0) {
 		words_text(&w, "; ");
 		words_estimate(&w, (uint64_t)m->live_blocks, m->variance.live_blocks,
@@ -108,12 +113,16 @@ static void describe_bars(struct sentences *sentences, const struct selection *s
 {
 	struct time_class counts[TIME_CLASSES] = { 0 }, bars[TIME_CLASSES] = { 0 };
 	uint64_t pairs[PAIR_CLASSES][PAIR_CLASSES];
-	uint64_t total = 0, largest = 0;
+	uint64_t total = 0, largest = 0, longest_ms = 0;
 	unsigned last = 0;
 
-	describe_mean(sentences, s);
 	for (size_t i = 0; i < s->count; i++)
 		add_lifetimes(s, &s->entries[i], counts);
+	for (unsigned i = 0; i < TIME_CLASSES; i++) {
+		total = saturating_add(total, counts[i].count);
+		longest_ms = MAX(longest_ms, counts[i].high_ms);
+	}
+	describe_mean(sentences, s, total);
 	time_classes_tell(sentences, "lifetimes", counts);
 	for (unsigned i = 0; i < TIME_CLASSES; i++) {
 		/* 0 alone; then 1 and 2, 3 and 4, ... */
@@ -121,7 +130,6 @@ static void describe_bars(struct sentences *sentences, const struct selection *s
 
 		bars[bar].count = saturating_add(bars[bar].count, counts[i].count);
 		bars[bar].variance += counts[i].variance;
-		total = saturating_add(total, counts[i].count);
 		largest = MAX(largest, bars[bar].count);
 		if (counts[i].count)
 			last = bar;
@@ -129,7 +137,8 @@ static void describe_bars(struct sentences *sentences, const struct selection *s
 	(void)pairs_tell(sentences, s, "lifetimes_by_size", PAIRS_LIFETIME, total, pairs);
 	for (unsigned i = 0; total && i <= last; i++)
 		describe_bar(sentences,
-			     bar_label(&sentences->result->arena, i ? 2 * i - 1 : 0, 2 * i + 1),
+			     bar_label(&sentences->result->arena, i ? 2 * i - 1 : 0, 2 * i + 1,
+				       longest_ms),
 			     bars[i], total, largest);
 }
 

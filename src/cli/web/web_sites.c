@@ -190,6 +190,7 @@ static const struct {
 	NUMBER("max_bytes", max_bytes),
 	NUMBER("internal_fragmentation_bytes", fragmentation_bytes),
 	NUMBER("lifetime_ms", lifetime_ms_sum),
+	NUMBER("aged_frees", aged_frees),
 	NUMBER("copied_bytes", reallocs.moved_bytes),
 };
 

@@ -149,6 +149,7 @@ def inconsistencies(process, sites):
             (site["total_bytes"] - site["freed_bytes"] == site["not_freed_bytes"], "bytes - freed bytes = live bytes"),
             (sum(s["count"] for s in site["sizes"]) == site["calls"], "sizes add up to calls"),
             (sum(s["count"] for s in site["lifetimes"]) <= site["frees"], "lifetimes are of freed blocks"),
+            (all((s["high_ms"] or 0) * 10**6 <= process["duration_ns"] + 2 * 10**6 for s in site["lifetimes"]), "no block outlives the process"),
             (site["peak_bytes"] <= site["max_bytes"] or not site["max_exact"], "peak part <= own maximum"),
             (site["not_freed_bytes"] <= site["max_bytes"] or not site["max_exact"], "live <= own maximum"),
             (site["not_freed_internal_fragmentation_bytes"] <= site["internal_fragmentation_bytes"], "waste of what is left <= waste"),
