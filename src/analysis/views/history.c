@@ -464,7 +464,7 @@ struct result *analyse_history(const struct profile *profile, struct locations *
 	}
 	if (selection_make(&m.selection, profile, locations, query, defaults, error) < 0)
 		return NULL;
-	m.result = result_begin("history", profile, query, SELECTION_FIELDS + 2);
+	m.result = result_begin("history", profile, query, SELECTION_FIELDS + 3);
 	bool done = make(&m);
 
 	vector_release(&m.series);
