@@ -23,6 +23,10 @@ static int64_t line(int64_t i)
 {
 	return 5000 + 1024 * i;
 }
+static int64_t drift(int64_t i)
+{
+	return 900000 + 5000 * i;
+}
 static int64_t falling(int64_t i)
 {
 	return 90000 - 1024 * i;
@@ -98,6 +102,12 @@ static void few_steps_are_no_line(void **state)
 {
 	(void)state;
 	assert_int_equal(fit(doubling).verdict, TREND_UNKNOWN);
+}
+
+static void a_rise_by_a_few_percent_may_be_drift(void **state)
+{
+	(void)state;
+	assert_int_equal(fit(drift).verdict, TREND_UNKNOWN);
 }
 
 static void noise_rarely_looks_like_growth(void **state)
@@ -476,6 +486,7 @@ int main(void)
 		cmocka_unit_test(a_line_grows_at_its_slope),
 		cmocka_unit_test(what_stops_or_returns_is_bounded),
 		cmocka_unit_test(few_steps_are_no_line),
+		cmocka_unit_test(a_rise_by_a_few_percent_may_be_drift),
 		cmocka_unit_test(noise_rarely_looks_like_growth),
 		cmocka_unit_test(huge_numbers_do_no_harm),
 		cmocka_unit_test(sites_are_judged_from_their_snapshots),

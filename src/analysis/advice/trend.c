@@ -106,6 +106,7 @@ static unsigned rises(const struct floor floors[TREND_PARTS])
 
 static enum trend_verdict judge(const struct floor f[TREND_PARTS], double deviations)
 {
+	enum { DRIFT_OF = 16 };
 	const size_t half = TREND_PARTS / 2;
 	double early = (double)f[half - 1].bytes - (double)f[0].bytes;
 	double late = (double)f[TREND_PARTS - 1].bytes - (double)f[half].bytes;
@@ -118,6 +119,9 @@ static enum trend_verdict judge(const struct floor f[TREND_PARTS], double deviat
 	/* It rose and then stopped, or is about to: a cache that fills, a table that reaches its final size. */
 	if (late <= 0 || late < early / 4)
 		return TREND_BOUNDED;
+	/* So little is also the drift of a full cache whose entries have different sizes. */
+	if (all < (double)f[TREND_PARTS - 1].bytes / DRIFT_OF)
+		return TREND_UNKNOWN;
 	/* A few large steps: may be a doubling table or a rare leak. */
 	if (rises(f) < TREND_PARTS / 2)
 		return TREND_UNKNOWN;

@@ -5,7 +5,7 @@
  * The last two thirds of the recorded time are split into equal parts, of which only the minimum (the floor)
  * counts: memory that rises and falls back does not grow. Kendall's test for a trend and the Theil-Sen
  * slope (the median of the slopes between all pairs) are applied to these floors. Growing memory must
- * still rise at the end, and by enough blocks to rule out chance. A sampled series is bounded only if
+ * still rise at the end, and by enough bytes and blocks to rule out chance. A sampled series is bounded only if
  * three standard errors could not hide a rise of a tenth of it.
  *
  * The growth of a process is the sum over its growing sites. If no single site is certain to grow but the

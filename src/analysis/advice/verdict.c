@@ -623,7 +623,7 @@ bool verdict_describe(struct sentences *s, struct locations *locations,
 		v.interpreters = put_interpreter_last(locations, p, &v.left, s->result);
 	v.pool_name = in_pool.pool;
 	v.rss = rss_course_of(p);
-	if (profile_end_leaks(p->end) && !is_much_left(&v))
+	if (profile_end_leaks(p->end) && !is_much_left(&v) && !v.leak)
 		v.growth = (struct growth){ 0 }; /* it was freed again */
 	v.arenas = unrecorded_python_arenas(p);
 	v.growing = v.growth.most ? stack_label(s->result, locations, p, v.growth.most->node) : "";
