@@ -4,7 +4,7 @@
  * processes show them.
  *
  * Pure functions. Any thread.
- * Invariant: a rate is an average over RATE_NS or more, since the counters of two close moments are read one after the other.
+ * Invariant: a rate is an average over RATE_NS or more, since the time of each reading is known to a few milliseconds.
  */
 #include "model/extremes.h"
 
@@ -13,7 +13,7 @@
 #include "model/history.h"
 #include "model/threads.h"
 
-#define RATE_NS UINT64_C(10000000)
+#define RATE_NS UINT64_C(50000000)
 #define SECOND_NS 1e9
 
 static void take_bar(struct profile_bar bar, struct process_extremes *ret)

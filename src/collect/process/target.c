@@ -32,6 +32,7 @@ enum { SAMPLED_MEMORIES = 10 };
 #define FORK_FIRST_NS (3 * NS_PER_MS)
 #define PRESSURE_INTERVAL_NS (1000 * NS_PER_MS)
 #define SYSTEM_INTERVAL_NS (50 * NS_PER_MS)
+#define READING_NS (2 * NS_PER_MS) /* a reading of the totals that takes longer is repeated */
 
 struct live_budget target_budget(uint64_t fixed_bytes, const struct cgroup_memory *cgroup,
 				 uint64_t own_bytes)
@@ -214,16 +215,25 @@ bool target_is_due(const struct target *target, uint64_t now_ns)
 	return now_ns >= target->started_ns + target->next_totals_ns;
 }
 
-static void read_totals(struct target *target)
+/* Returns when they were read, since the target's start: a collector that waits for a CPU in between reads them again. */
+static uint64_t read_totals(struct target *target)
 {
+	enum { TRIES = 4 };
 	struct live_totals totals;
+	uint64_t began_ns, now_ns = clock_monotonic_ns();
+	int tries = 0;
 
-	if (live_profile_read_totals(&target->profile, &totals))
-		target->totals = totals;
+	do {
+		began_ns = now_ns;
+		if (live_profile_read_totals(&target->profile, &totals))
+			target->totals = totals;
+		now_ns = clock_monotonic_ns();
+	} while (now_ns - began_ns > READING_NS && ++tries < TRIES);
 	if (target->ended_ns == 0) {
 		target->rss_bytes = procfs_rss(target->statm_fd);
 		target->peak_rss_bytes = MAX(target->peak_rss_bytes, target->rss_bytes);
 	}
+	return saturating_sub(now_ns, target->started_ns);
 }
 
 static void add_point(struct target *target, uint64_t at_ns)
@@ -249,9 +259,12 @@ static void add_point(struct target *target, uint64_t at_ns)
 
 void target_ended(struct target *target, uint64_t now_ns, enum process_end end, uint32_t exit_code)
 {
-	/* The loop's now_ns may be older than a target that connected in the same iteration. */
+	/* The loop's now_ns may be older than a target that connected in the same iteration, and than the last point. */
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
+	size_t points = target->series.points.count;
 
+	if (points > 0)
+		at_ns = MAX(at_ns, target->series.points.at[points - 1].at_ns);
 	target->ended_ns = target->started_ns + at_ns;
 	target->end_known = end != END_UNKNOWN;
 	target->known.end = end;
@@ -295,8 +308,8 @@ bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 	uint64_t at_ns = saturating_sub(now_ns, target->started_ns);
 	bool is_free = !target_is_sampling(target);
 	bool due = is_free && at_ns >= target->snapshots.next_ns, reads_memory;
+	uint64_t read_ns = read_totals(target);
 
-	read_totals(target);
 	reads_memory = is_free && memories_is_due(&target->memories, at_ns, target->rss_bytes,
 						  target_least_live_bytes(target));
 	if (at_ns >= target->next_budget_ns)
@@ -304,7 +317,7 @@ bool target_sample(struct target *target, uint64_t now_ns, uint64_t budget_bytes
 	/* Summing many slots is expensive: 64 of them are 8 KiB, read twice. */
 	target->next_totals_ns = at_ns + SERIES_INTERVAL_NS * (1 + target->totals.slots / 64);
 	if (at_ns >= target->series.next_ns)
-		add_point(target, at_ns);
+		add_point(target, read_ns);
 	if ((becomes || due) && has_become_another(target)) {
 		target_ended(target, now_ns, END_EXEC, 0);
 		return false;
