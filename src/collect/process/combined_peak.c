@@ -9,9 +9,12 @@
 /* A lower bound of the bytes that a process held between point `i` of its series and the next. */
 static uint64_t held_after(const struct process_rows *rows, size_t i)
 {
-	uint64_t here = rows->series[i].live_bytes;
+	const struct series_row *row = &rows->series[i];
+	uint64_t here = saturating_sub(row->live_bytes, row->live_bound_bytes);
 
-	return i + 1 < rows->series_count ? MIN(here, rows->series[i + 1].live_bytes) : here;
+	return i + 1 < rows->series_count
+		       ? MIN(here, saturating_sub(row[1].live_bytes, row[1].live_bound_bytes))
+		       : here;
 }
 
 static bool push(struct combined_peak *t, uint64_t at_ns, uint64_t low, uint64_t high)
