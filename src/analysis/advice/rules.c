@@ -432,6 +432,9 @@ static bool burst_applies(const struct advised *of, const struct tally *t, struc
 	/* Without these blocks, another moment may be the peak. */
 	uint64_t saved = MIN(t->sums.peak_bytes, saturating_sub(p->peak_bytes, t->most_without));
 
+	/* A block that realloc keeps enlarging is not short-lived, though each step counts as a free. */
+	if (t->reallocs.grown_calls > t->sums.frees / 2)
+		return false;
 	/* The blocks live a hundredth of the run, none remains, and they raise the peak. */
 	if (t->sums.aged_frees == 0 || p->duration_ns < LEAST_RUN_NS ||
 	    t->lifetime_ms / t->sums.aged_frees > p->duration_ns / 1000000 / 100 ||

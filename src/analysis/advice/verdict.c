@@ -411,7 +411,7 @@ static void words_growth_unknown(struct words *w, const struct verdict *v)
 	if (v->growth.moments == 0)
 		words_text(w, ": there are no snapshots.");
 	else if (v->growth.moments < TREND_MOMENTS)
-		words_text(w, ": the run was too short.");
+		words_text(w, ": there are too few snapshots.");
 	else
 		words_text(w, ".");
 }

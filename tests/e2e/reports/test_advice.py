@@ -59,6 +59,27 @@ def test_every_rule_has_a_target(heapgauge):
     assert named and named <= {name.removeprefix("advice_") for name in TARGETS}
 
 
+LOG = """
+#include <stdlib.h>
+#include <unistd.h>
+static char *volatile text;
+int main(void)
+{
+    for (int i = 1; i <= 600; i++) {
+        text = realloc(text, i * 4000);
+        usleep(1000);
+    }
+    return 0;
+}
+"""
+
+
+def test_a_block_that_grows_is_not_called_short_lived(record, report_json, scratch):
+    """Each realloc ends the block before, which lived for a moment."""
+    found = report_json(record([compile_c(scratch, "log", LOG)]).path, "advice")["findings"]
+    assert "burst" not in [row["rule"] for row in found]
+
+
 LISTS = """
 #include <stdlib.h>
 #include <string.h>

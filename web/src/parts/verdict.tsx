@@ -45,7 +45,7 @@ function window(verdict: Verdict): string {
 
 function unknownGrowth(verdict: Verdict): string {
 	if (verdict.growth_snapshots === 0) return 'growth is unknown: there are no snapshots';
-	return verdict.growth_snapshots < 8 ? 'growth is unknown: the run was too short' : 'growth is unknown';
+	return verdict.growth_snapshots < 8 ? 'growth is unknown: there are too few snapshots' : 'growth is unknown';
 }
 
 /** Only an image tells; without one nothing is said. */
