@@ -19,7 +19,8 @@ struct changed_owner {
 	int64_t change;
 	const struct profile_site **sites; /* its heaviest sites, in ascending order */
 	size_t site_count;
-	double bytes[2], blocks[2]; /* of these sites: means over the runs, of the number that changed */
+	double bytes[2],
+		blocks[2]; /* of these sites: means over the runs, of the number that changed */
 };
 
 /* Finds it in a selection that compares; symbolizes the stacks with the largest changes. -1 if out of memory. */
