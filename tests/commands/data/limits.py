@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 import resource
 
 resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 import collections, gc, hashlib, json, os, re, sys, zlib
 
 lists = collections.defaultdict(list)
