@@ -25,7 +25,9 @@ static NOINLINE void *take_base(size_t n)
 int main(int argc, char **argv)
 {
 	int bad = argc > 1 && strcmp(argv[1], "bad") == 0;
-	const struct timespec pause = { 0, 400000000 }; /* much longer than a burst, also on a busy machine */
+	const struct timespec pause = {
+		0, 400000000
+	}; /* much longer than a burst, also on a busy machine */
 
 	base = take_base(BASE_BYTES);
 	for (int i = 0; i < ROUNDS; i++) {
