@@ -115,41 +115,55 @@ static void words_outgrown(struct words *w, const struct profile *profile,
 	words_time(w, p, growth.look_at_ns);
 }
 
+/* Why the coverage is unknown. */
+static const char *unknown_reason(const struct profile_process *p, const struct coverage *c)
+{
+	if (p->memory.has_parts && linked_in_is_malloc(p))
+		return "the blocks of the program's own allocator were not recorded";
+	if (c->is_unsteady)
+		return "the memory changed while it was read";
+	if (p->memory.known)
+		return "the recording does not say whose its memory was";
+	if (profile_has_reach(p))
+		return "images have no breakdown of the resident memory";
+	return p->end == PROFILE_RUNNING ? "the memory of the process was not read"
+					 : "the process ended before its memory was read";
+}
+
+static void words_nearly_all(struct words *w, const struct profile_process *p,
+			     const struct coverage *c)
+{
+	if (missing(c))
+		text_format(w, "all but {} of the anonymous memory", value_bytes(missing(c)));
+	else
+		words_text(w, "all anonymous memory");
+	words_text(w, " is explained by what was recorded");
+	/* Later there was more. */
+	if (p->peak_rss_bytes > saturating_add(p->memory.rss_bytes, FEW_BYTES))
+		words_time(w, p, c->at_ns);
+}
+
+static void words_part(struct words *w, const struct profile_process *p, const struct coverage *c)
+{
+	words_text(w, coverage_is_low(c) ? "only " : "");
+	text_format(w, "{} of the anonymous memory is explained by what was recorded",
+		    value_percent(c->explained_bytes, c->anonymous_bytes));
+	words_time(w, p, c->at_ns);
+	text_format(w, "; {} are in no recorded block", value_bytes(missing(c)));
+}
+
 void coverage_describe(struct sentences *s, const struct profile *profile,
 		       const struct profile_process *p, const struct coverage *c)
 {
 	struct words w = { 0 };
 
-	if (c->is_outgrown) {
+	if (c->is_outgrown)
 		words_outgrown(&w, profile, p);
-	} else if (!c->known) {
-		words_text(&w, p->memory.has_parts && linked_in_is_malloc(p)
-				       ? "unknown: the blocks of the program's own allocator were "
-					 "not recorded"
-			       : c->is_unsteady ? "unknown: the memory changed while it was read"
-			       : p->memory.known
-				       ? "unknown: the recording does not say whose its memory was"
-			       : profile_has_reach(p)
-				       ? "unknown: images have no breakdown of the resident memory"
-			       : p->end == PROFILE_RUNNING
-				       ? "unknown: the memory of the process was not read"
-				       : "unknown: the process ended before its memory was read");
-	} else if (missing(c) < FEW_BYTES) {
-		if (missing(c))
-			text_format(&w, "all but {} of the anonymous memory",
-				    value_bytes(missing(c)));
-		else
-			words_text(&w, "all anonymous memory");
-		words_text(&w, " is explained by what was recorded");
-		/* Later there was more. */
-		if (p->peak_rss_bytes > saturating_add(p->memory.rss_bytes, FEW_BYTES))
-			words_time(&w, p, c->at_ns);
-	} else {
-		words_text(&w, coverage_is_low(c) ? "only " : "");
-		text_format(&w, "{} of the anonymous memory is explained by what was recorded",
-			    value_percent(c->explained_bytes, c->anonymous_bytes));
-		words_time(&w, p, c->at_ns);
-		text_format(&w, "; {} are in no recorded block", value_bytes(missing(c)));
-	}
+	else if (!c->known)
+		text_format(&w, "unknown: {}", value_text(unknown_reason(p, c)));
+	else if (missing(c) < FEW_BYTES)
+		words_nearly_all(&w, p, c);
+	else
+		words_part(&w, p, c);
 	sentences_add(s, "coverage", &w, NULL);
 }
