@@ -23,7 +23,7 @@
 
 enum {
 	TOTALS_TRIES = 8,
-	TOTALS_CLOSE = 32, /* a bound of at most that part of the number is close */
+	TOTALS_CLOSE = 32, /* no retry if the bound is at most 1/32 of the number */
 };
 #define TMPFS_TYPE 0x01021994
 #define TOTAL_MAX (1ull << 46)
@@ -104,8 +104,8 @@ static struct live_moves moves_between(const struct live_slot *before,
 	return moves;
 }
 
-/* Reads all slots three times: the second reading counts, and the others bound its error. False: they cannot be read, or there are
- * new ones. */
+/* Reads all slots three times. The second reading counts; the others bound its error. Returns false if they cannot be read, or if
+ * new slots appeared. */
 static bool read_slots(struct live_profile *profile, uint64_t at, size_t count,
 		       struct live_totals *ret)
 {

@@ -54,7 +54,7 @@ void live_profile_release(struct live_profile *profile);
 bool live_profile_poll(struct live_profile *profile);
 /* Reads one entry of its fork and exec log. False: it is being written, or was overwritten. */
 bool live_profile_read_start(struct live_profile *profile, uint32_t serial, struct live_start *ret);
-/* Sums over the slots, like live_read_totals: reads them again, a few times, until the live numbers are close. */
+/* Sums over the slots, like live_read_totals. Retries a few times while the bounds are wide. False: they cannot be read. */
 bool live_profile_read_totals(struct live_profile *profile, struct live_totals *ret);
 
 /* A reader of the same profile with its own, current header, so that another thread can read concurrently with the loop. Valid

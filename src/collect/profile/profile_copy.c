@@ -317,7 +317,7 @@ static struct live_counted counted_in(const char *entry, enum live_region region
 	return counted;
 }
 
-/* How many entries of the table there are by now, besides those in the copy. */
+/* Raises *count to the number of entries that the table has now. */
 static int count_now(struct profile_copy *c, enum live_region region, size_t *count)
 {
 	const size_t used_at = offsetof(struct live_header, used) + region * sizeof(uint64_t),
@@ -335,7 +335,7 @@ static int count_now(struct profile_copy *c, enum live_region region, size_t *co
 	return 0;
 }
 
-/* Reads the table again, after the copy: before[0, count) was read before it. */
+/* Reads the table again after the copy. `before` has the `count` entries that were read before it. */
 static int read_moves(struct profile_copy *c, int pagemap, enum live_region region,
 		      const struct live_counted *before, size_t count)
 {
@@ -364,7 +364,7 @@ static int read_moves(struct profile_copy *c, int pagemap, enum live_region regi
 	return moves->at || number ? number : ENOMEM;
 }
 
-/* Copies a table of counters, between two other readings that bound how far the sums over its entries are off. */
+/* Copies a table of counters, between two other readings that bound the error of sums over its entries. */
 static int copy_counters(struct profile_copy *c, int pagemap, enum live_region region)
 {
 	const char *first = c->memory + head_of(c)->region[region].at;

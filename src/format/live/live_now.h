@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Live numbers of a running process: sums over entries, which are slots or site counters. Each entry is read at its own moment. At
- * the moment of one of them, the others were off by no more than they moved while all were read. The entry that moved most is taken,
- * so that a reading is exact if no more than one thread allocates. */
+/* Live numbers of a running process: allocations minus frees, summed over entries (slots or site counters).
+ *
+ * Entries are read one after another while threads change them, so a sum mixes moments. A reader reads all entries three times and uses
+ * the second reading. An entry moved by at most the difference between its first and third reading. At the moment when one entry was
+ * read, the sum is off by at most what all others moved. Choosing the entry that moved most gives the smallest bound: 0 while only
+ * one thread allocates. */
 #ifndef FORMAT_LIVE_LIVE_NOW_H
 #define FORMAT_LIVE_LIVE_NOW_H
 
@@ -16,7 +19,7 @@ struct live_counted {
 	uint64_t calls, bytes, frees, freed_bytes;
 };
 
-/* The most by which live numbers may have moved. */
+/* An upper bound of how far live numbers moved. */
 struct live_moved {
 	uint64_t blocks, bytes;
 };
@@ -31,7 +34,7 @@ static inline struct live_moved live_moved_between(const struct live_counted *be
 	};
 }
 
-/* Over entries: all of it, and that of the entry that moved most. */
+/* The sum over entries, and the largest entry. */
 struct live_moves {
 	struct live_moved sum, most;
 };
@@ -46,7 +49,7 @@ static inline void live_moves_add_one(struct live_moves *to, struct live_moved o
 {
 	live_moves_add(to, &(struct live_moves){ one, one });
 }
-/* An entry that is missing in the sum. */
+/* Adds an entry that the live sum lacks. It was not read, so it cannot be the chosen one. */
 static inline void live_moves_add_missing(struct live_moves *to, struct live_moved one)
 {
 	live_moves_add(to, &(struct live_moves){ .sum = one });
@@ -57,11 +60,11 @@ static inline struct live_moved live_moves_bound(const struct live_moves *moves)
 				    saturating_sub(moves->sum.bytes, moves->most.bytes) };
 }
 
-/* At one moment of the reading, the true numbers differed by at most the bounds. 0 = exact. */
+/* The true numbers differed by at most the bounds at one moment during the reading. 0 = exact. */
 struct live_now {
 	uint64_t bytes, blocks, bytes_bound, blocks_bound;
 };
-/* bytes, blocks: sums modulo 2^64. A sum is negative if a free was read, and not the allocation. */
+/* bytes, blocks: sums modulo 2^64, negative if a free was read but not its allocation. */
 static inline struct live_now live_now_of(uint64_t bytes, uint64_t blocks,
 					  const struct live_moves *moves)
 {
@@ -71,7 +74,7 @@ static inline struct live_now live_now_of(uint64_t bytes, uint64_t blocks,
 				  bound.bytes, bound.blocks };
 }
 
-/* How far each entry moved while a copy of a profile was made; none if nothing wrote to it. Those missing in the copy follow. */
+/* How far each entry moved while a profile was copied. Entries that the copy lacks come last. Empty if nothing wrote to the profile. */
 struct live_table_moves {
 	struct live_moved *at;
 	size_t count;

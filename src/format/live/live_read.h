@@ -17,10 +17,11 @@ struct live_totals {
 	uint32_t slots, threads;
 };
 
-/* Sums over the slots: cheap, for the time series. Here and below `moves` are those of the copy; NULL: nothing writes to it. */
+/* Sums over the slots: cheap, for the time series. Here and below, `moves` is how far entries moved while the memory was copied; NULL if
+ * nothing wrote to it. */
 int live_read_totals(const void *memory, uint64_t mapped_bytes, const struct live_copy_moves *moves,
 		     struct live_totals *ret);
-/* The same of slots that were read before, with what they moved meanwhile, and the header. */
+/* The same for slots that the caller read. */
 void live_totals_read(struct live_totals *ret, const struct live_slot *slots, size_t count,
 		      const struct live_moves *moves, const struct live_header *head);
 
@@ -50,7 +51,7 @@ struct live_sites {
 	struct snapshot_site *live;
 	struct snapshot_counts *counts; /* NULL: unknown */
 	size_t count;
-	/* Of each site while it was read, and of site 0 what belongs to no site. NULL: unknown. */
+	/* How far each site moved while it was read. Site 0: entries that belong to no site yet. */
 	struct live_moves *moves;
 };
 int live_read_sites(const void *memory, uint64_t mapped_bytes, const struct live_copy_moves *moves,

@@ -94,7 +94,7 @@ static uint32_t save(struct live_saved *to, uint64_t most)
 	return (uint32_t)now;
 }
 
-/* What all threads have done so far. */
+/* The totals of all threads. */
 static struct live_counted done_so_far(void)
 {
 	uint64_t slots = memory_used(LIVE_SLOTS);
@@ -113,8 +113,7 @@ static struct live_counted done_so_far(void)
 	return sum;
 }
 
-/* Retries if this thread was preempted during the copy while others went on. Entry 0, which no site has, says by how much the live
- * numbers may be off. */
+/* Retries if other threads ran for long during the copy. Stores a bound of the error of live sums in entry 0, which no site has. */
 static uint32_t save_at_once(struct live_saved *to, uint64_t most)
 {
 	struct live_counted before, after;

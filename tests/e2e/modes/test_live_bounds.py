@@ -123,3 +123,17 @@ def test_live_numbers_are_never_more_than_the_truth_plus_their_bound(
     assert len(readings.bytes) >= RUNS
     if LONG:
         assert readings.wide() <= WIDE * len(readings.bytes)
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+def test_a_reading_that_takes_long_is_no_less_true(heapgauge, clean_env, scratch, target, report_json):
+    """Between two system calls of the collector, each thread allocates and frees gigabytes."""
+    slowly = ["strace", "-qq", "-o", scratch / "log", "-e", "trace=pread64", "-e", "inject=pread64:delay_exit=3000"]
+    most, path, readings = 4 * 65536 + 8192, scratch / "slow.hg", Readings()
+    done = subprocess.run(
+        [*slowly, heapgauge, "record", "-q", "--on", f"live>{most}B", "-o", path, "--", target("one_block_each"), "4", "65536", "5000000"],
+        env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    read_all(path, report_json, most, 20, readings)
+    assert readings.bytes and not readings.too_high and not readings.fired, readings
