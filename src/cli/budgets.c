@@ -112,7 +112,7 @@ void budgets_release(struct budgets *budgets)
 static int print_check(const struct check_command *c, const struct check *check,
 		       struct error *error)
 {
-	const char *inputs[] = { c->recording, c->baseline };
+	const char *inputs[] = { c->recording, c->baseline, c->query.filters.suppression_path };
 	AUTO(output_file_abort) struct output_file junit = OUTPUT_FILE_INIT;
 	int status = 0;
 

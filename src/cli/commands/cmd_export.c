@@ -149,10 +149,12 @@ static int write_to_terminal(struct span text, struct error *error)
 static int write_to(const struct export_command *c, const struct export_input *input,
 		    const char *path, struct error *error)
 {
+	const struct query *query = &c->asked.query;
+	const char *inputs[] = { query->file, query->filters.suppression_path };
 	AUTO(output_file_abort) struct output_file out = OUTPUT_FILE_INIT;
 	bool to_stdout = strcmp(path, "-") == 0;
 
-	if (output_file_open(&out, to_stdout ? "/dev/stdout" : path, &c->asked.query.file, 1,
+	if (output_file_open(&out, to_stdout ? "/dev/stdout" : path, inputs, ARRAY_SIZE(inputs),
 			     error) < 0 ||
 	    c->exporter->run(input, out.stream, error) < 0)
 		return -1;

@@ -134,10 +134,11 @@ static struct profile *open_either(const struct report *report, char **ret_name,
 static int write_to_file(struct report *report, const struct profile *profile, const char *name,
 			 struct error *error)
 {
-	const char *input = report->pid ? NULL : name;
+	const char *inputs[] = { report->pid ? NULL : name,
+				 report->asked.query.filters.suppression_path };
 	AUTO(output_file_abort) struct output_file out = OUTPUT_FILE_INIT;
 
-	if (output_file_open(&out, report->output, &input, 1, error) < 0 ||
+	if (output_file_open(&out, report->output, inputs, ARRAY_SIZE(inputs), error) < 0 ||
 	    show_profile(out.stream, profile, &report->show, error) < 0)
 		return -1;
 	return output_file_commit(&out, error);
@@ -168,12 +169,14 @@ static int check_page(const struct report *report, struct error *error)
 static int write_page(const struct report *report, struct profile *profile, const char *name,
 		      struct error *error)
 {
-	const char *input = report->pid ? NULL : name;
+	const char *inputs[] = { report->pid ? NULL : name,
+				 report->asked.query.filters.suppression_path };
 	AUTO(web_release) struct web web = { .asked = &report->asked };
 	AUTO(buffer_release) struct buffer page = BUFFER_INIT;
 
 	if (web_adopt(&web, profile, name, error) < 0 ||
-	    (report->output && output_file_check(report->output, &input, 1, error) < 0) ||
+	    (report->output &&
+	     output_file_check(report->output, inputs, ARRAY_SIZE(inputs), error) < 0) ||
 	    web_save(&web, &page, error) < 0)
 		return -1;
 	if (report->output)

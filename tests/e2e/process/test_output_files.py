@@ -20,12 +20,12 @@ MANY = "#include <stdlib.h>\nint main(void) {\n" + "".join(f"static char *volati
 
 # The words that write to OUT and read run.hg; in a directory with other.hg and budgets.ini.
 WRITERS = {
-    "report": ["report", "run.hg", "--view", "sites", "-o", "OUT"],
+    "report": ["report", "run.hg", "--view", "sites", "--suppressions", "known.txt", "-o", "OUT"],
     "page": ["report", "run.hg", "--format", "html", "-o", "OUT"],
-    "export": ["export", "run.hg", "--format", "folded", "-o", "OUT"],
+    "export": ["export", "run.hg", "--format", "folded", "--suppressions", "known.txt", "-o", "OUT"],
     "merge": ["merge", "run.hg", "other.hg", "-o", "OUT"],
     "bundle": ["bundle", "run.hg", "-o", "OUT"],
-    "check": ["check", "run.hg", "--baseline", "other.hg", "--budgets", "budgets.ini", "--junit", "OUT"],
+    "check": ["check", "run.hg", "--baseline", "other.hg", "--budgets", "budgets.ini", "--suppressions", "known.txt", "--junit", "OUT"],
     "record": ["record", "-q", "-o", "OUT", "--", "./many"],
 }
 STARTS = {"report": b"run.hg", "page": b"<!", "export": b"", "merge": b"HGREC", "bundle": b"HGREC", "check": b"<?xml", "record": b"HGREC"}
@@ -41,6 +41,7 @@ def inputs(heapgauge, tmp_path_factory):
     for name in "run.hg", "other.hg":
         subprocess.run([heapgauge, "record", "-q", "-o", name, "--", "./many"], cwd=folder, check=True, timeout=WAIT_SECONDS)
     (folder / "budgets.ini").write_text("max-peak = 1GiB\n")
+    (folder / "known.txt").write_text("leak:no_such_function\n")
     return folder
 
 
