@@ -181,23 +181,31 @@ HANDLER = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <ucontext.h>
+enum { TRAP_FLAG = 0x100 };
 static uintptr_t start, end;
-static volatile unsigned taken;
+static unsigned to_pass, taken;
 static void *volatile kept;
-/* jemalloc can be called only where it is not interrupted itself: in the recorder. */
+/* SIGTRAP after each instruction. jemalloc can be called only where it is not interrupted itself: in the recorder. */
 static void handle(int signal, siginfo_t *info, void *context)
 {
-	uintptr_t at = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-	if (at >= start && at < end) {
-		kept = malloc(100);
-		taken++;
-	}
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	uintptr_t at = registers[REG_RIP];
+	if (at < start || at >= end || to_pass-- > 0)
+		return;
+	registers[REG_EFL] &= ~TRAP_FLAG;
+	kept = malloc(100);
+	taken++;
+}
+static void step(int on)
+{
+	if (on)
+		__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::"i"(TRAP_FLAG) : "memory", "cc");
+	else
+		__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::"i"(~TRAP_FLAG) : "memory", "cc");
 }
 int main(void)
 {
-	struct itimerval often = { { 0, 200 }, { 0, 200 } };
 	struct sigaction action = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART };
 	char line[4096];
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -208,14 +216,16 @@ int main(void)
 			start = from, end = to;
 	}
 	fclose(maps);
-	sigaction(SIGPROF, &action, NULL);
-	setitimer(ITIMER_PROF, &often, NULL);
-	for (unsigned i = 0; taken < 20 && i < 200000000; i++) {
-		void *volatile block = malloc(1 + i % 1000);
+	sigaction(SIGTRAP, &action, NULL);
+	/* Interrupts a malloc and a free in each instruction of the recorder once. */
+	for (unsigned position = 0, before = ~0u; taken != before; position++) {
+		before = taken;
+		to_pass = position;
+		step(1);
+		void *volatile block = malloc(1 + position);
 		free(block);
+		step(0);
 	}
-	often = (struct itimerval){ 0 };
-	setitimer(ITIMER_PROF, &often, NULL);
 	fprintf(stderr, "TAKEN %u\\n", taken);
 	return 0;
 }
