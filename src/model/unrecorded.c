@@ -263,7 +263,7 @@ struct unrecorded_gap unrecorded_gap_of(const struct profile *profile,
 	return second.known && second.missing_bytes >= gap.missing_bytes ? second : gap;
 }
 
-/* Adds the recorder's own memory and the most that recorded blocks and mappings may have needed since the look. */
+/* The most that the process may have had after the look, with recorded blocks and mappings, the recorder and files. */
 static uint64_t most_since(const struct profile_process *p, const struct profile_memory *m,
 			   const struct most *most)
 {
@@ -271,9 +271,12 @@ static uint64_t most_since(const struct profile_process *p, const struct profile
 	uint64_t recorded =
 		saturating_sub(m->private_bytes, saturating_add(other, m->unrecorded_bytes));
 
-	return saturating_add(m->rss_bytes,
-			      saturating_add(saturating_sub(p->own_bytes, m->own_bytes),
-					     saturating_sub(most->recorded, recorded)));
+	uint64_t files = saturating_add(m->file_bytes, m->shared_bytes);
+	uint64_t most_bytes = m->rss_bytes;
+
+	most_bytes = saturating_add(most_bytes, saturating_sub(p->own_bytes, m->own_bytes));
+	most_bytes = saturating_add(most_bytes, saturating_sub(most->recorded, recorded));
+	return saturating_add(most_bytes, saturating_sub(p->rows->process.peak_file_bytes, files));
 }
 
 struct unrecorded_growth unrecorded_growth_of(const struct profile *profile,

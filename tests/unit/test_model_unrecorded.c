@@ -134,14 +134,17 @@ static void arenas_of_an_interpreter_with_an_allocator_are_recorded(void **state
 }
 
 /* The only look, at 10 MiB, shows a heap of 8 MiB. What the resident set had at most beyond that and beyond what was recorded. */
-static uint64_t growth_to(uint64_t rss_bytes, uint64_t heap_bytes, uint64_t own_bytes)
+static uint64_t growth_with_files(uint64_t rss_bytes, uint64_t heap_bytes, uint64_t own_bytes,
+				  uint64_t file_bytes)
 {
 	struct memory_row rows[] = { { .at_ns = 7,
 				       .sheet = 1,
 				       .rss_bytes = 10 * MIB,
 				       .heap_bytes = 8 * MIB,
 				       .own_bytes = MIB } };
-	const struct process_rows looks = { .memory = rows, .memory_count = 1 };
+	const struct process_rows looks = { .memory = rows,
+					    .memory_count = 1,
+					    .process.peak_file_bytes = file_bytes };
 	struct profile_process p = process(1, 0, heap_bytes);
 	const struct profile profile = { .processes = &p, .process_count = 1 };
 
@@ -157,6 +160,11 @@ static uint64_t growth_to(uint64_t rss_bytes, uint64_t heap_bytes, uint64_t own_
 	return growth.bytes;
 }
 
+static uint64_t growth_to(uint64_t rss_bytes, uint64_t heap_bytes, uint64_t own_bytes)
+{
+	return growth_with_files(rss_bytes, heap_bytes, own_bytes, 0);
+}
+
 static void a_look_says_nothing_about_memory_that_came_later(void **state)
 {
 	(void)state;
@@ -168,6 +176,8 @@ static void a_look_says_nothing_about_memory_that_came_later(void **state)
 	assert_int_equal(growth_to(121 * MIB, 8 * MIB, 61 * MIB),
 			 51 * MIB);				   /* and the recorder's */
 	assert_int_equal(growth_to(121 * MIB, 110 * MIB, MIB), 0); /* not a tenth of it */
+	assert_int_equal(growth_with_files(121 * MIB, 8 * MIB, MIB, 110 * MIB), 0);
+	assert_int_equal(growth_with_files(121 * MIB, 8 * MIB, MIB, 61 * MIB), 50 * MIB);
 }
 
 int main(void)

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/advice/coverage.h"
 #include "analysis/result/build.h"
 #include "analysis/query/comparison.h"
 #include "analysis/result/imported.h"
@@ -376,10 +375,6 @@ static int judge_row(struct judge *j, const struct profile_process *p,
 		row->verdict = CHECK_UNKNOWN;
 		row->why = "the file is damaged or was cut off: heapgauge report says what is "
 			   "missing";
-	} else if (coverage_is_outgrown(j->profile, p)) {
-		row->verdict = CHECK_UNKNOWN;
-		row->why = "RSS was much larger than when its memory was read, and what was "
-			   "recorded does not explain that";
 	} else if (row->estimate && row->high > row->limit) {
 		row->verdict = CHECK_UNKNOWN;
 		row->why = "samples are too few to tell: record with a smaller --interval, or "

@@ -64,7 +64,8 @@ static bool is_doubtful(const struct coverage *last)
 	return last->is_unsteady || coverage_is_low(last);
 }
 
-bool coverage_is_outgrown(const struct profile *profile, const struct profile_process *p)
+/* Whether the process had much more memory than at each look at it, none of which the records explain. */
+static bool is_outgrown(const struct profile *profile, const struct profile_process *p)
 {
 	return unrecorded_growth_of(profile, p).bytes > 0;
 }
@@ -89,7 +90,7 @@ struct coverage coverage_of_process(const struct profile *profile, const struct 
 		if (c.known && !coverage_is_low(&c) && is_as_large(&c, &last))
 			last = c;
 	}
-	if (!coverage_is_low(&last) && coverage_is_outgrown(profile, p)) {
+	if (!coverage_is_low(&last) && is_outgrown(profile, p)) {
 		last.known = false;
 		last.is_outgrown = true;
 	}

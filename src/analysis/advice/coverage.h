@@ -23,8 +23,6 @@ struct coverage {
 struct coverage coverage_of_process(const struct profile *profile,
 				    const struct profile_process *process);
 
-/* Whether a process had much more memory than at each look at it, none of which the records explain. */
-bool coverage_is_outgrown(const struct profile *profile, const struct profile_process *process);
 /* Whether so much is missing that every report mentions it. */
 bool coverage_is_low(const struct coverage *coverage);
 /* Whether a report may say "nothing lost": the known memory of the process leaves no room for much unrecorded memory. */

@@ -6,6 +6,7 @@
 #include "collect/kernel/procfs.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,30 +258,26 @@ int procfs_statm_open(pid_t pid)
 	return open(procfs_path(pid, "statm").text, O_RDONLY | O_CLOEXEC);
 }
 
-/* The number at that place of statm, which counts pages, in bytes; 0 = unknown. */
-static uint64_t statm_bytes(int fd, unsigned place)
+struct procfs_statm procfs_statm(int statm_fd)
 {
-	char text[128], *at = text;
-	ssize_t got = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, 0);
+	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t vm_pages, rss_pages, file_pages;
+	char text[128];
+	ssize_t got = statm_fd < 0 ? -1 : pread(statm_fd, text, sizeof text - 1, 0);
 
 	if (got <= 0)
-		return 0;
+		return (struct procfs_statm){ 0 };
 	text[got] = '\0';
-	for (; place > 0 && at; place--) {
-		at = strchr(at, ' ');
-		at = at ? at + 1 : NULL;
-	}
-	return at ? strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
-}
-
-uint64_t procfs_vm(int statm_fd)
-{
-	return statm_bytes(statm_fd, 0);
+	if (sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &vm_pages, &rss_pages, &file_pages) !=
+	    3)
+		return (struct procfs_statm){ 0 };
+	return (struct procfs_statm){ vm_pages * page_bytes, rss_pages * page_bytes,
+				      file_pages * page_bytes };
 }
 
 uint64_t procfs_rss(int statm_fd)
 {
-	return statm_bytes(statm_fd, 1);
+	return procfs_statm(statm_fd).rss_bytes;
 }
 
 uint64_t procfs_peak_rss(pid_t pid)

@@ -64,11 +64,16 @@ uint64_t procfs_pid_namespace(pid_t pid);
 /* The wait(2) status of a process that its parent has not waited for yet. False if it is not available. */
 bool procfs_zombie_status(pid_t pid, int *ret_status);
 
-/* Opens a descriptor for procfs_rss, or returns -1. */
+/* All 0: unknown. */
+struct procfs_statm {
+	uint64_t vm_bytes, rss_bytes; /* address space; resident */
+	uint64_t file_bytes;	      /* of rss_bytes, of files and shared memory */
+};
+
+/* Opens a descriptor for the two below, or returns -1. */
 int procfs_statm_open(pid_t pid);
+struct procfs_statm procfs_statm(int statm_fd);
 uint64_t procfs_rss(int statm_fd);
-/* The size of its address space, from the same. */
-uint64_t procfs_vm(int statm_fd);
 /* The most that was ever resident (VmHWM). */
 uint64_t procfs_peak_rss(pid_t pid);
 

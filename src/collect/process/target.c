@@ -230,8 +230,11 @@ static uint64_t read_totals(struct target *target)
 		now_ns = clock_monotonic_ns();
 	} while (now_ns - began_ns > READING_NS && ++tries < TRIES);
 	if (target->ended_ns == 0) {
-		target->rss_bytes = procfs_rss(target->statm_fd);
-		target->peak_rss_bytes = MAX(target->peak_rss_bytes, target->rss_bytes);
+		struct procfs_statm memory = procfs_statm(target->statm_fd);
+
+		target->rss_bytes = memory.rss_bytes;
+		target->peak_rss_bytes = MAX(target->peak_rss_bytes, memory.rss_bytes);
+		target->peak_file_bytes = MAX(target->peak_file_bytes, memory.file_bytes);
 	}
 	return saturating_sub(now_ns, target->started_ns);
 }
@@ -355,7 +358,7 @@ static void follow_system(struct target *target, uint64_t at_ns)
 	if (at_ns < target->next_system_ns || (!vm && !system))
 		return;
 	if (vm)
-		target->vm_bytes = saturating_sub(procfs_vm(target->statm_fd),
+		target->vm_bytes = saturating_sub(procfs_statm(target->statm_fd).vm_bytes,
 						  target->profile.head->total_bytes);
 	if (system)
 		target->system = procfs_system();
@@ -585,6 +588,7 @@ static void give_known(struct target *target, uint64_t end_ns, uint64_t run_star
 	row->started_offset_ns = saturating_sub(target->started_ns, run_start_ns);
 	row->duration_ns = end_ns - target->started_ns;
 	row->peak_rss_bytes = target->peak_rss_bytes;
+	row->peak_file_bytes = target->peak_file_bytes;
 	row->health[HEALTH_clock_stopped_ms] += target->stopped_ms;
 	row->health[HEALTH_lost_end] += target->profile.is_old;
 }

@@ -63,7 +63,7 @@ struct target {
 	int pid_fd;	     /* readable when it has ended; -1 = unknown */
 	int statm_fd;
 	struct live_totals totals; /* as last read */
-	uint64_t rss_bytes, peak_rss_bytes;
+	uint64_t rss_bytes, peak_rss_bytes, peak_file_bytes;
 	uint64_t next_budget_ns; /* relative to started_ns */
 	const struct cgroups *cgroups;
 	struct cgroup_memory cgroup; /* as last read */

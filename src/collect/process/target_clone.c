@@ -82,6 +82,7 @@ struct target *target_clone(const struct target *target)
 	clone->started_ns = target->started_ns;
 	clone->totals = target->totals;
 	clone->peak_rss_bytes = target->peak_rss_bytes;
+	clone->peak_file_bytes = target->peak_file_bytes;
 	clone->stopped_ms = target->stopped_ms;
 	clone->marks_read = target->marks_read;
 	clone->memories.flow = target->memories.flow;

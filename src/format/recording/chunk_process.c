@@ -116,6 +116,7 @@ static const struct field process_fields[] = {
 	PROCESS_FIELD(rss_bytes), /* since 1.11 */
 	PROCESS_FIELD(live_bound_bytes),
 	PROCESS_FIELD(live_bound_blocks),
+	PROCESS_FIELD(peak_file_bytes),
 };
 
 void chunk_process_put(struct payload *out, const struct process_rows *rows)
