@@ -64,6 +64,7 @@ func check(labels []*typesv1.LabelPair, sample *pushv1.RawSample, now time.Time)
 	found.Samples, found.TimeNanos, found.DurationNanos = len(p.Sample), p.TimeNanos, p.DurationNanos
 	found.Totals = map[string]int64{}
 	for i, sampleType := range p.SampleType {
+		found.Totals[sampleType.Type] = 0 // also of a profile without samples
 		for _, s := range p.Sample {
 			found.Totals[sampleType.Type] += s.Value[i]
 		}
