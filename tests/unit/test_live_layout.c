@@ -120,7 +120,7 @@ static void a_wrong_head_is_refused_with_a_reason(void **state)
 	expect_refusal(h, total, "not a live profile");
 	h = new_header(total);
 	h->major++;
-	expect_refusal(h, total, "major version");
+	expect_refusal(h, total, "another format");
 	h = new_header(total);
 	h->incompatible = 4;
 	expect_refusal(h, total, "feature");

@@ -208,18 +208,15 @@ void live_profile_reader_release(struct live_profile *reader)
 
 static int take(struct live_profile *profile, struct error *error)
 {
-	const char *reason;
-
 	profile->head = profile_front_new();
 	if (!profile->head)
 		return error_set(error, "out of memory");
 	if (!read_front(profile))
 		return error_set(error, "its profile cannot be read");
-	reason = profile->head->total_bytes > TOTAL_MAX
-			 ? "it is too large"
-			 : live_header_check(profile->head, profile->head->total_bytes);
-	if (reason)
-		return error_set(error, "its profile is damaged: %s", reason);
+	if (profile_check_header(profile->head, profile->head->total_bytes, error) < 0)
+		return -1;
+	if (profile->head->total_bytes > TOTAL_MAX)
+		return error_set(error, "its profile is too large");
 	if (!read_at(profile, profile->head->total_bytes, &profile->control,
 		     sizeof profile->control))
 		return error_set(error, "its control page cannot be read");

@@ -507,14 +507,27 @@ static void cut_regions(const struct profile_copy *c)
 	}
 }
 
-/* Validates the untrusted header. */
+int profile_check_header(const struct live_header *header, uint64_t bytes, struct error *error)
+{
+	const char *reason = live_header_check(header, bytes);
+
+	if (!reason)
+		return 0;
+	if (!live_header_is_of_other_format(header))
+		return error_set(error, "the profile cannot be read: %s", reason);
+	return error_set(error,
+			 "the profile was written in format %u.%u, and this heapgauge reads format "
+			 "%u: use the heapgauge that belongs to its recorder, or restart the "
+			 "program with this one",
+			 header->major, header->minor, LIVE_MAJOR);
+}
+
 static int check_head(const struct profile_copy *c, struct error *error)
 {
 	struct live_header *head = head_of(c);
-	const char *reason = live_header_check(head, c->bytes);
 
-	if (reason)
-		return error_set(error, "the profile cannot be read: %s", reason);
+	if (profile_check_header(head, c->bytes, error) < 0)
+		return -1;
 	if (!head->ready)
 		return error_set(error,
 				 c->pid ? "the recorder has not started yet: try again"
@@ -621,8 +634,10 @@ static int read_head(struct profile_copy *c, const struct recorded *recorded, ui
 		number = copy(c, 0, head, front);
 	if (number != 0)
 		return failed(c, number, error);
-	if (live_header_check(head, head->total_bytes) || head->total_bytes > TOTAL_MAX)
-		return error_set(error, "the profile is damaged, or of another version");
+	if (profile_check_header(head, head->total_bytes, error) < 0)
+		return -1;
+	if (head->total_bytes > TOTAL_MAX)
+		return error_set(error, "the profile cannot be read: it is too large");
 	if (c->pid && head->ready && !is_of(head, c->pid)) {
 		error_set(
 			error,

@@ -71,6 +71,8 @@ void profile_copy_release_memory(struct profile_copy *copied);
 
 /* Allocates LIVE_FRONT_BYTES of a header, zeroed: only a full copy has the rest. */
 struct live_header *profile_front_new(void);
+/* Validates a header that was copied from an untrusted profile. */
+int profile_check_header(const struct live_header *header, uint64_t bytes, struct error *error);
 
 static inline const struct live_header *profile_copy_head(const struct profile_copy *copied)
 {

@@ -28,6 +28,7 @@
 #define LIVE_MAGIC "HGLIVE\r\n"
 enum {
 	LIVE_MAJOR = 9,
+	LIVE_MAJOR_OLDEST = 9, /* that readers accept: the previous one, see docs/format.md */
 	LIVE_MINOR = 1,
 	LIVE_PAGE = 4096,
 	LIVE_REGION_ALIGN = 65536, /* the largest page size of any kernel */

@@ -122,16 +122,27 @@ const char *live_regions_check(const struct live_span region[LIVE_REGIONS], uint
 	return NULL;
 }
 
+static bool is_live_profile(const struct live_header *header)
+{
+	return __builtin_memcmp(header->magic, LIVE_MAGIC, sizeof header->magic) == 0;
+}
+
+bool live_header_is_of_other_format(const struct live_header *header)
+{
+	return is_live_profile(header) &&
+	       (header->major < LIVE_MAJOR_OLDEST || header->major > LIVE_MAJOR);
+}
+
 const char *live_header_check(const struct live_header *header, uint64_t mapped_bytes)
 {
 	uint32_t header_bytes;
 
 	if (mapped_bytes < LIVE_FRONT_BYTES)
 		return "too small for a live profile";
-	if (__builtin_memcmp(header->magic, LIVE_MAGIC, sizeof header->magic) != 0)
+	if (!is_live_profile(header))
 		return "not a live profile";
-	if (header->major != LIVE_MAJOR)
-		return "made by another major version of heapgauge";
+	if (live_header_is_of_other_format(header))
+		return "written in another format";
 	if (header->incompatible != 0)
 		return "uses a feature that this version of heapgauge does not know";
 	/* A later minor version may extend the header. */

@@ -389,8 +389,9 @@ static int get_recording_head(struct decoder *decoder)
 	/* Any minor is accepted. */
 	if (head.major != RECORDING_MAJOR)
 		return format_fail(decoder->error,
-				   "written in format %u; this heapgauge reads format %u",
-				   head.major, RECORDING_MAJOR);
+				   "written in format %u.%u, and this heapgauge reads format %u: "
+				   "use the heapgauge that wrote it, or a newer one",
+				   head.major, head.minor, RECORDING_MAJOR);
 	if (head.incompatible != 0)
 		return format_fail(
 			decoder->error,

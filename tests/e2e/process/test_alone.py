@@ -9,6 +9,7 @@ import pathlib
 import re
 import resource
 import stat
+import struct
 import subprocess
 import sys
 
@@ -492,7 +493,17 @@ def test_a_damaged_file_is_refused_with_words(heapgauge, ender, build, clean_env
         file.seek(16)
         file.write(b"\xff" * 400)
     done = subprocess.run([heapgauge, "report", path], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
-    assert done.returncode == 1 and "damaged, or of another version" in done.stderr
+    assert done.returncode == 1 and "the profile cannot be read" in done.stderr
+
+
+def test_a_file_of_another_format_is_refused_with_both_versions(heapgauge, ender, build, clean_env, folder):
+    subprocess.run([ender, "kill"], env=preloaded(build, clean_env, folder), check=False)
+    (path,) = folder.iterdir()
+    with open(path, "r+b") as file:
+        file.seek(8)
+        file.write(struct.pack("<HH", 4711, 3))
+    done = subprocess.run([heapgauge, "report", path], env=clean_env, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == 1 and re.search(r"was written in format 4711\.3, and this heapgauge reads format \d+: use ", done.stderr), done.stderr
 
 
 # ---- what the program names, and what is for heapgauge record ----
