@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/advice/coverage.h"
 #include "analysis/result/build.h"
 #include "analysis/query/comparison.h"
 #include "analysis/result/imported.h"
@@ -353,6 +354,16 @@ static void set_interval(struct check_row *row, const struct measured *m)
 		row->low = 0;
 }
 
+/* Whether memory that no record explains may be above the limit. A baseline had as much of it. */
+static bool unrecorded_may_exceed(const struct judge *j, const struct profile_process *p,
+				  const struct check_row *row)
+{
+	uint64_t missing_bytes = coverage_missing_bytes(j->profile, p);
+
+	return !row->has_baseline && (row->measure == CHECK_PEAK || row->measure == CHECK_LEAKED) &&
+	       missing_bytes > (uint64_t)(row->limit - row->value);
+}
+
 /* old: the process of the baseline; NULL: none. */
 static int judge_row(struct judge *j, const struct profile_process *p,
 		     const struct profile_process *old, struct check_row *row)
@@ -375,6 +386,10 @@ static int judge_row(struct judge *j, const struct profile_process *p,
 		row->verdict = CHECK_UNKNOWN;
 		row->why = "the file is damaged or was cut off: heapgauge report says what is "
 			   "missing";
+	} else if (unrecorded_may_exceed(j, p, row)) {
+		row->verdict = CHECK_UNKNOWN;
+		row->why = "memory that was not recorded may exceed it: heapgauge report --view "
+			   "memory";
 	} else if (row->estimate && row->high > row->limit) {
 		row->verdict = CHECK_UNKNOWN;
 		row->why = "samples are too few to tell: record with a smaller --interval, or "

@@ -97,6 +97,15 @@ struct coverage coverage_of_process(const struct profile *profile, const struct 
 	return last;
 }
 
+uint64_t coverage_missing_bytes(const struct profile *profile, const struct profile_process *p)
+{
+	struct coverage c = coverage_of_process(profile, p);
+
+	if (c.is_outgrown)
+		return unrecorded_growth_of(profile, p).bytes;
+	return coverage_is_low(&c) ? missing(&c) : 0;
+}
+
 bool coverage_supports(const struct profile *profile, const struct profile_process *p)
 {
 	struct coverage c = coverage_of_process(profile, p);

@@ -23,6 +23,9 @@ struct coverage {
 struct coverage coverage_of_process(const struct profile *profile,
 				    const struct profile_process *process);
 
+/* How much memory no record explains; 0: little, or it is not known. */
+uint64_t coverage_missing_bytes(const struct profile *profile,
+				const struct profile_process *process);
 /* Whether so much is missing that every report mentions it. */
 bool coverage_is_low(const struct coverage *coverage);
 /* Whether a report may say "nothing lost": the known memory of the process leaves no room for much unrecorded memory. */

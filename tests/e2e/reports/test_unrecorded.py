@@ -514,6 +514,10 @@ def test_memory_that_grows_after_the_last_look_is_never_said_to_be_recorded(reco
     text = subprocess.run([heapgauge, "report", run.path], env=clean_env, capture_output=True, text=True, check=True, timeout=WAIT_SECONDS).stdout
     # The last look was before, during or after.
     assert re.search(r"^  coverage +(only|unknown)", text, re.M) and "nothing lost" not in text, text
+    for limit, status in ("1MiB", 2), ("1GiB", 0):
+        done = subprocess.run([heapgauge, "check", run.path, "--max-peak", limit], env=clean_env, capture_output=True, text=True,
+                              check=False, timeout=WAIT_SECONDS)
+        assert done.returncode == status, done.stdout
 
 
 def test_an_allocator_that_nobody_knows_is_seen_as_its_mappings(record, report_json, scratch):
