@@ -3,6 +3,7 @@
 /* The views as data: order, limits, keys, labels, and sums that must equal the totals. */
 #include "test_model_made.h"
 
+#include "analysis/advice/findings.h"
 #include "analysis/analyses.h"
 #include "analysis/result/build.h"
 #include "analysis/result/runtime_frames.h"
@@ -293,9 +294,34 @@ static void label_is_the_frame_that_speaks(void **state)
 	arena_release(&result.arena);
 }
 
+/* The sheet that advice judges by in a run of 10 s, of three: when it held much, when it may have been about to end, and at the end. */
+static uint64_t judged_at_ms(uint64_t second_ms, uint64_t second_bytes, uint64_t third_ms)
+{
+	struct memory_row sheets[] = {
+		{ .at_ns = 5000000000, .live_bytes = 1000 },
+		{ .at_ns = second_ms * 1000000, .live_bytes = second_bytes },
+		{ .at_ns = third_ms * 1000000 },
+	};
+	const struct process_rows rows = { .memory = sheets, .memory_count = 3 };
+	struct profile_process p = { .mode = "exact", .rows = &rows, .duration_ns = 10000000000 };
+
+	p.memory = profile_memory_at(&p, 2);
+	return findings_last_sheet(&p).at_ns / 1000000;
+}
+
+static void sheets_of_a_program_that_frees_all_at_its_end_are_not_judged(void **state)
+{
+	(void)state;
+	assert_int_equal(judged_at_ms(9800, 100, 9990), 5000);
+	assert_int_equal(judged_at_ms(9800, 2000, 9990), 9800);
+	assert_int_equal(judged_at_ms(9600, 100, 9990), 9600); /* that was not the end */
+	assert_int_equal(judged_at_ms(9100, 100, 9200), 9200);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sheets_of_a_program_that_frees_all_at_its_end_are_not_judged),
 		cmocka_unit_test(every_row_of_the_table_is_whole),
 		cmocka_unit_test(sites_are_heaviest_first),
 		cmocka_unit_test(limit_says_what_it_hides),

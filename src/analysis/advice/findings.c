@@ -254,8 +254,7 @@ struct site_live advised_held(const struct advised *of, const struct profile_sit
 /* Events older than this have settled. */
 #define SETTLED_NS 300000000ull
 
-/* The memory sheet to judge by: the last one, except for those taken after an exiting program began to free its memory. */
-static struct profile_memory last_sheet(const struct profile_process *p)
+struct profile_memory findings_last_sheet(const struct profile_process *p)
 {
 	struct profile_memory last = p->memory, at = last;
 
@@ -324,7 +323,7 @@ static bool is_touched_no_more(const struct profile_process *p, const struct pro
 static bool read_memory_sheets(struct advised *of, struct arena *arena)
 {
 	const struct profile_process *p = of->process;
-	const struct profile_memory last = last_sheet(p), *m = &last;
+	const struct profile_memory last = findings_last_sheet(p), *m = &last;
 	uint64_t usable = saturating_add(m->live_bytes, m->fragmentation_bytes);
 
 	if (!m->has_parts || profile_snapshot_count(p) == 0)

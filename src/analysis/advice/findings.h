@@ -28,6 +28,8 @@ struct advised {
 	uint64_t large_bytes, untouched_bytes, unused_bytes;
 	const struct site_live *held; /* live numbers then, by site id; NULL: no snapshot */
 };
+/* The memory sheet to judge by: the last one, except for those taken after an exiting program began to free its memory. */
+struct profile_memory findings_last_sheet(const struct profile_process *process);
 /* Whether glibc gives each block its own mapping. */
 bool site_blocks_are_large(const struct site_numbers *numbers);
 /* The live numbers of the site at the last memory sheet. */
