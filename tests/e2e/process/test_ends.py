@@ -185,17 +185,20 @@ int main(void)
 }
 """
 
-# A timer whose signal ends a process comes soon after it has called _exit, or exit.
+# A timer whose signal ends a process expires after it has called _exit, or exit, while it waits a second for
+# heapgauge, which it stopped.
 TIMED = r"""
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/time.h>
 #include <unistd.h>
 static void *volatile kept;
 int main(int argc, char **argv)
 {
-	struct itimerval soon = { .it_value.tv_usec = 20000, .it_interval.tv_usec = 1000 };
+	struct itimerval soon = { .it_value.tv_usec = 800000, .it_interval.tv_usec = 1000 };
 	(void)argv;
 	kept = malloc(1000);
+	kill(getppid(), SIGSTOP);
 	if (setitimer(ITIMER_REAL, &soon, NULL)) return 1;
 	if (argc > 1) _exit(12);
 	return 12;
@@ -219,9 +222,17 @@ def test_the_status_is_that_of_the_first_thread_that_exits(heapgauge, clean_env,
 @pytest.mark.parametrize("how", [[], ["_exit"]], ids=["return", "_exit"])
 def test_a_timer_does_not_end_what_has_ended(how, heapgauge, clean_env, scratch):
     program = compile_c(scratch, "timed", TIMED)
-    for _ in range(3):
-        done = record_image(heapgauge, clean_env, scratch, program, *how)
-        assert (done.returncode, done.stderr) == (12, "")
+    argv = [heapgauge, "record", "-q", "--image", "-o", scratch / "x.hg", "--", program, *how]
+    with subprocess.Popen(argv, env=clean_env) as run:
+        children = pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children")
+
+        def has_ended():
+            states = [pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in children.read_text().split()]
+            return states == ["Z"]
+
+        wait_for(has_ended, "the program to end")
+        run.send_signal(signal.SIGCONT)
+        assert run.wait(timeout=WAIT_SECONDS) == 12
 
 
 # ---- the collector is killed ----
