@@ -3,6 +3,7 @@
 /* Whose memory a forked process has: its parent's, and that one's parent's. */
 #include "model/unrecorded.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "format/recording/rows.h"
@@ -83,10 +84,11 @@ static void memory_that_changed_during_a_look_is_not_missing(void **state)
 	assert_false(is_reported(UINT64_MAX, UINT64_MAX));
 }
 
-/* 100 MiB are mapped by one file; returns how much of it counts as missing. */
-static uint64_t missing_if_file_has(uint64_t found)
+/* Calls `judge` with a process of which one file has mapped 100 MiB. */
+static uint64_t of_mapped(const char *file, uint64_t found, const char *allocator,
+			  uint64_t (*judge)(const struct profile_process *))
 {
-	char path[] = "/usr/bin/file";
+	char path[32];
 	struct memory_row rows[] = {
 		{ .sheet = 1, .anonymous_bytes = 100 * MIB, .mapped_bytes = 100 * MIB },
 		{ .sheet = 1, .anonymous_bytes = 100 * MIB, .mapped_bytes = 100 * MIB },
@@ -110,14 +112,52 @@ static uint64_t missing_if_file_has(uint64_t found)
 		{ .id = { 1 }, .kind = PROFILE_MMAP, .numbers.max_bytes = 100 * MIB }
 	};
 	struct profile_process p = process(1, 0, 0);
-	const struct profile profile = { .processes = &p, .process_count = 1 };
 
+	snprintf(path, sizeof path, "%s", file);
 	p.rows = &looks;
 	p.modules = modules;
 	p.module_count = 2;
 	p.sites = sites;
 	p.site_count = 1;
-	return unrecorded_gap_of(&profile, &p).missing_bytes;
+	p.allocator = allocator;
+	p.mmap_peak_bytes = 60 * MIB;
+	return judge(&p);
+}
+
+static uint64_t missing_of(const struct profile_process *p)
+{
+	const struct profile profile = { .processes = (struct profile_process *)p,
+					 .process_count = 1 };
+
+	return unrecorded_gap_of(&profile, p).missing_bytes;
+}
+
+static uint64_t missing_if_file_has(uint64_t found)
+{
+	return of_mapped("/usr/bin/file", found, "glibc", missing_of);
+}
+
+static void arenas_of_an_allocator_are_not_mapped_by_the_program(void **state)
+{
+	(void)state;
+	assert_int_equal(of_mapped("/bin/x", 0, "glibc", unrecorded_program_maps_peak), 60 * MIB);
+	assert_int_equal(of_mapped("/bin/x", UNRECORDED_BIT(mimalloc), "glibc",
+				   unrecorded_program_maps_peak),
+			 0);
+	assert_int_equal(of_mapped("/lib/libjemalloc.so.2", 0, "libjemalloc.so.2",
+				   unrecorded_program_maps_peak),
+			 0);
+	assert_int_equal(of_mapped("/usr/bin/python3.11", 0, "glibc", unrecorded_program_maps_peak),
+			 0);
+}
+
+/* The sum over the maxima of sites may be larger. */
+static void arenas_of_python_are_at_most_what_was_mapped_at_one_time(void **state)
+{
+	(void)state;
+	assert_int_equal(of_mapped("/usr/bin/python3.11", 0, "glibc", unrecorded_python_arenas),
+			 60 * MIB);
+	assert_int_equal(of_mapped("/bin/x", 0, "glibc", unrecorded_python_arenas), 0);
 }
 
 /* Python 3.13 contains mimalloc. Its arenas counted as that allocator's. */
@@ -186,6 +226,8 @@ int main(void)
 		cmocka_unit_test(a_parent_is_the_last_that_had_its_number),
 		cmocka_unit_test(memory_that_changed_during_a_look_is_not_missing),
 		cmocka_unit_test(a_look_says_nothing_about_memory_that_came_later),
+		cmocka_unit_test(arenas_of_an_allocator_are_not_mapped_by_the_program),
+		cmocka_unit_test(arenas_of_python_are_at_most_what_was_mapped_at_one_time),
 		cmocka_unit_test(arenas_of_an_interpreter_with_an_allocator_are_recorded),
 		cmocka_unit_test(a_long_line_of_forks_is_followed_in_time),
 	};

@@ -82,6 +82,11 @@ export interface SheetLine {
 	error?: number;
 }
 
+/** What a line means: a part of an estimate that is below three errors may be none. */
+function meaningOf(line: Line, value: number | null, error: number): string {
+	return line.key === 'untouched_bytes' && error > 0 && (value ?? 0) < 3 * error ? 'more than is resident; may be sampling error' : line.meaning;
+}
+
 /** Lines that add up; bars are relative to `most`. */
 export function Sheet({ caption, lines, most }: { caption: string; lines: readonly SheetLine[]; most: number }) {
 	return (
@@ -113,7 +118,11 @@ export function BalanceSheet({ rows, pid, several }: { rows: readonly Memory[]; 
 	const sheet = lastSheet(rows, pid);
 	if (!sheet) return <p class="soft">Not known: the program ended before it was observed. Record a longer run.</p>;
 	const most = Math.max(1, sheet.rss_bytes, sheet.live_bytes);
-	const lines = LINES.map((line) => ({ ...line, value: line.value(sheet) ?? null, error: errorOf(sheet, line.key ?? '') }));
+	const lines = LINES.map((line) => {
+		const value = line.value(sheet) ?? null;
+		const error = errorOf(sheet, line.key ?? '');
+		return { ...line, value, error, meaning: meaningOf(line, value, error) };
+	});
 	return (
 		<>
 			<Sheet
