@@ -15,8 +15,7 @@
  *   - Every region is append-only; `used[region]` is stored with release order after the entries it covers, and a
  *     reader loads it with acquire order first. Counters inside entries change afterwards, each by one writer.
  *   - Site counters, a slot and everything they refer to in the pool have one writer: the thread that owns the slot.
- *   - Counters are monotonic (allocated, freed): a reader that loads the frees first never sees a negative live value
- *     for the sum of a site; those of one thread may be negative (a thread that only frees what others allocated).
+ *   - Counters are monotonic (allocated, freed). What is live in one thread may be negative: it frees what others allocated.
  *   - Offsets, never pointers: readers map the memory at another address.
  *
  * docs/format.md is the normative text. */
