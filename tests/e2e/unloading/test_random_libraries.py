@@ -18,7 +18,7 @@ from compiled import WAIT_SECONDS
 HERE = pathlib.Path(__file__).resolve().parent
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 FIRST = int(os.environ.get("HEAPGAUGE_RANDOM_SEED", 1))
-SEEDS = 1 if "HEAPGAUGE_RANDOM_SEED" in os.environ else 100 if LONG else 2
+SEEDS = 1 if "HEAPGAUGE_RANDOM_SEED" in os.environ else 160 if LONG else 2
 LIBRARIES = 6
 THREADS, OPERATIONS = 4, 4000 if LONG else 1000
 MODES = {
@@ -66,7 +66,7 @@ def test_blocks_count_for_the_library_that_allocated_them(folder, build, record,
     done = record(words, *MODES[mode], env=env, cwd=folder)
     truth = {name: (int(blocks), int(size)) for name, blocks, size in re.findall(r"(library\d) (\d+) (\d+)", done.stdout)}
     assert len(truth) == LIBRARIES and recorder.FAILED_CHECK not in done.stderr, done.stderr
-    if mode == "failing" and "could not initialize" in done.stderr:
+    if mode == "failing" and re.search("could not initialize|nothing was recorded", done.stderr):
         return
     assert done.returncode == 0, done.stderr
     sums = collections.Counter()
