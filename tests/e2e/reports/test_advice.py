@@ -52,6 +52,15 @@ def test_a_rule_is_silent_where_it_should_be(record, report_json, heapgauge, tar
     assert "no findings" in text.splitlines()[0]
 
 
+def test_a_sampled_run_calls_no_memory_unused_that_was_written(record, heapgauge, target):
+    """Its live bytes are an estimate, which may be above what is resident."""
+    run = record([target("advice_untouched"), "good"], "--mode", "sample", "--interval", "64KiB")
+    assert run.returncode == 0
+    for view in "summary", "advice":
+        text = subprocess.run([heapgauge, "report", run.path, "--view", view], stdout=subprocess.PIPE, text=True, check=True).stdout
+        assert not re.search(r"not resident|(?<!_)untouched|never (used|written)", text), text
+
+
 def test_every_rule_has_a_target(heapgauge):
     """By the source: a rule without a target is not tested."""
     rules = (pathlib.Path(__file__).parents[3] / "src/analysis/advice/rules.c").read_text()
