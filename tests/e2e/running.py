@@ -22,7 +22,7 @@ int main(void)
 	static char in[64], out[64];
 	setvbuf(stdin, in, _IOFBF, sizeof in);
 	setvbuf(stdout, out, _IOFBF, sizeof out);
-	alarm(100);
+	alarm(900);
 	for (;;) {
 		keep();
 		for (int i = 0; i < 100; i++) free(blocks[i]);

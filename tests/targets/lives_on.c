@@ -55,7 +55,7 @@ static void daemon_runs(bool silent, char **argv)
 {
 	struct hg_stats before = { 0 }, after = { 0 };
 
-	alarm(100); /* a test that fails must not leave it behind */
+	alarm(900); /* a test that fails must not leave it behind */
 	if (!silent)
 		take(5);
 	write_pid();

@@ -304,7 +304,7 @@ int main(int argc, char **argv)
 {
 	int ready[2];
 	char byte = 0;
-	alarm(200);
+	alarm(900);
 	if (pipe(ready)) return 99;
 	for (int i = 0; i < atoi(argv[1]); i++)
 		if (fork() == 0) {

@@ -430,7 +430,7 @@ HOARDER = r"""
 #include <unistd.h>
 int main(void)
 {
-	alarm(100);
+	alarm(900);
 	printf("%d\n", getpid());
 	fflush(stdout);
 	if (getchar() == 'q') return 0;

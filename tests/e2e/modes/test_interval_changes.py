@@ -59,7 +59,7 @@ int main(void)
 	int word;
 	setvbuf(stdin, in, _IOFBF, sizeof in);
 	setvbuf(stdout, out, _IOFBF, sizeof out);
-	alarm(100);
+	alarm(900);
 	while ((word = getchar()) != EOF) {
 		if (word == 's') step();
 		if (word == 'e') hg_mode(HG_EXACT);

@@ -56,7 +56,7 @@ int main(void)
 	int word;
 	setvbuf(stdin, in, _IOFBF, sizeof in);
 	setvbuf(stdout, out, _IOFBF, sizeof out);
-	alarm(100);
+	alarm(900);
 	for (int n = 0; (word = getchar()) != EOF && word != 'q';) {
 		if (word == 't')
 			hg_mode((enum hg_mode)(getchar() - '0'));

@@ -65,7 +65,7 @@ int main(void)
 	int word;
 	setvbuf(stdin, in, _IOFBF, sizeof in);
 	setvbuf(stdout, out, _IOFBF, sizeof out);
-	alarm(300);
+	alarm(900);
 	while ((word = getchar()) != EOF && word != 'q') {
 		pid_t child = word == 'f' ? fork() : 0;
 		if (word == 'f' && child == 0) { settle(); run(of_child); _exit(0); } /* one thread first: recording starts with it */

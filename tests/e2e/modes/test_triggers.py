@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 	static char in[64], out[64];
 	setvbuf(stdin, in, _IOFBF, sizeof in);
 	setvbuf(stdout, out, _IOFBF, sizeof out);
-	alarm(100);
+	alarm(900);
 	printf("%d\n", getpid());
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin)) {

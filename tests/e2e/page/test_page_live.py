@@ -32,7 +32,7 @@ __attribute__((noinline)) static void tick(void) { kept[0] = malloc(1000); __asm
 __attribute__((noinline)) static void deep(int n, int size) { if (n) deep(n - 1, size); else kept[1] = malloc(size); __asm__(""); }
 int main(void)
 {
-	alarm(200);
+	alarm(900);
 	signal(SIGUSR1, on_first);
 	signal(SIGUSR2, on_second);
 	for (int i = 0; i < 200; i++) deep(i, 1000 - i);

@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 {
 	const char *how = argv[1];
 	pthread_t thread;
-	alarm(60);
+	alarm(900);
 	take(1000);
 	if (!strcmp(how, "return")) return 0;
 	if (!strcmp(how, "exit")) exit(3);
@@ -410,7 +410,7 @@ void *volatile kept;
 int main(void)
 {
 	char line[24], byte;
-	alarm(100);
+	alarm(900);
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; round > 0 && i < 300000; i++) kept = malloc(64);
 		write(1, line, (size_t)snprintf(line, sizeof line, "%d\n", getpid()));
@@ -519,7 +519,7 @@ int main(int argc, char **argv) {
     static char in[64], out[64];
     setvbuf(stdin, in, _IOFBF, sizeof in);
     setvbuf(stdout, out, _IOFBF, sizeof out);
-    alarm(100);
+    alarm(900);
     kept[0] = hold(1000);
     hg_snapshot("start");
     hg_mark("half way");

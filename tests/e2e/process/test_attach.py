@@ -28,7 +28,7 @@ void *volatile block;
 int main(void)
 {
 	char line[24];
-	alarm(100);
+	alarm(900);
 	for (int i = 0;; i++) {
 		block = malloc(64);
 		usleep(20000);
@@ -177,7 +177,7 @@ TIGHT = r"""
 int main(void)
 {
 	char word;
-	alarm(100);
+	alarm(900);
 	fcntl(0, F_SETFL, O_NONBLOCK);
 	write(1, "begun\n", 6);
 	for (;;) {

@@ -30,7 +30,7 @@ char *volatile kept;
 int main(int argc, char **argv)
 {
 	long most = argc > 1 ? atol(argv[1]) : 1L << 40;
-	alarm(60);
+	alarm(900);
 	kept = settle();
 	usleep(1200000);
 	for (long taken = 0; taken < most; taken++) {
@@ -230,7 +230,7 @@ HIDDEN = r"""
 #include <unistd.h>
 int main(void)
 {
-	alarm(100);
+	alarm(900);
 	free(malloc(100));
 	prctl(PR_SET_DUMPABLE, 0);
 	puts("ready");

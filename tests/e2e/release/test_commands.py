@@ -27,7 +27,7 @@ static char *kept[100];
 __attribute__((noinline)) static void serve(int i) { free(strdup("a request")); kept[i % 100] = malloc(500); }
 int main(void)
 {
-	alarm(300);
+	alarm(900);
 	for (int i = 0; i < 1000; i++)
 		serve(i);
 	puts("ready");

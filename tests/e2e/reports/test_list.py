@@ -26,9 +26,9 @@ __attribute__((noinline)) void take(void) { for (int i = 0; i < 100; i++) kept =
 int main(void)
 {
 	char word[24], byte;
-	alarm(100);
+	alarm(900);
 	take();
-	if (fork() == 0) { alarm(100); pause(); _exit(0); }
+	if (fork() == 0) { alarm(900); pause(); _exit(0); }
 	write(1, word, (unsigned long)sprintf(word, "%d\n", getpid()));
 	read(0, &byte, 1);
 	kill(0, 9);

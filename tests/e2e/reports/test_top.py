@@ -33,7 +33,7 @@ int main(void)
 {
 	char word[24], byte;
 	pthread_t id;
-	alarm(100);
+	alarm(900);
 	large();
 	pthread_create(&id, NULL, thread, NULL);
 	usleep(100000);

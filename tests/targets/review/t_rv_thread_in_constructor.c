@@ -6,7 +6,7 @@ int main(void)
 {
 	struct truth sum = { "rv_take_in_thread", "heap", 0, 0, 0, 0 };
 
-	alarm(60); /* a deadlock ends here */
+	alarm(900); /* a deadlock ends here */
 	for (int i = 0; i < 5; i++) {
 		void *plugin = plugin_open("lib_rv_thread_in_constructor", RTLD_NOW | RTLD_LOCAL);
 		const struct truth *truth = plugin_symbol(plugin, "rv_thread_truth");
