@@ -113,9 +113,12 @@ def test_ever_new_stacks_stay_within_the_budget_and_the_numbers_right(threads, b
     kept_stacks_hold_only_what_is_alive(sites, collections.Counter(line.split()[1] for line in lines[1:]))
     total = sums(site for site in sites if path_of(site) or is_other(site))
     strange = [site for site in sites if not path_of(site) and not is_other(site)]
-    assert (total["calls"], total["total_bytes"]) == (blocks, blocks * BLOCK), (process["health"], strange)
+    # A thread that waits in vain for a lock, since its owner has no CPU, loses the sample and counts it.
+    recorded = blocks - process["health"].get("lost_samples", 0)
+    assert (total["calls"], total["total_bytes"]) == (recorded, recorded * BLOCK), (process["health"], strange)
     assert process["health"]["unsited_calls"] > 0
-    assert {key for key, value in process["health"].items() if value} <= EXPECTED
+    late = {"lost_samples"} if process["health"].get("lock_timeouts") else set()
+    assert {key for key, value in process["health"].items() if value} <= EXPECTED | late
     known = [site for site in sites if path_of(site)]
     print(f"{threads} threads: {len(known)} stacks kept, {sums(known)['calls'] / blocks:.1%} of the calls, {most} bytes at most")
     assert len(known) > 5_000
