@@ -18,7 +18,7 @@ from compiled import WAIT_SECONDS
 HERE = pathlib.Path(__file__).resolve().parent
 LONG = os.environ.get("HEAPGAUGE_LONG") == "1"
 FIRST = int(os.environ.get("HEAPGAUGE_RANDOM_SEED", 1))
-SEEDS = 1 if "HEAPGAUGE_RANDOM_SEED" in os.environ else 160 if LONG else 2
+SEEDS = 1 if "HEAPGAUGE_RANDOM_SEED" in os.environ else 240 if LONG else 2
 LIBRARIES = 6
 THREADS, OPERATIONS = 4, 4000 if LONG else 1000
 MODES = {
