@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locks of the recorder. A lock is held for a few hundred instructions, but for longer while one of these tables moves: mappings, rules,
- * tags, Python codes and samples; while all rules are removed; and while hg_sites adds up its counters. It is never held across a system call or a call of the allocator, and no thread holds two: there is no
- * lock order.
+ * tags, Python codes and samples; while all rules are removed; and while hg_sites adds up its counters. It is never held across a system
+ * call or a call of the allocator, and no thread holds two: there is no lock order.
  *
  * The owner may still be preempted. A waiter spins briefly and then sleeps in the kernel, if the program's seccomp filter
  * allows it, at most LOCK_WAITS times LOCK_WAIT_NS. Then it gives up and counts that: the target must not hang because of

@@ -354,14 +354,15 @@ static void set_interval(struct check_row *row, const struct measured *m)
 		row->low = 0;
 }
 
-/* Whether memory that no record explains may be above the limit. A baseline had as much of it. */
+/* True if recorded and unrecorded memory together may exceed the limit. A comparison with a baseline is of recorded memory only. */
 static bool unrecorded_may_exceed(const struct judge *j, const struct profile_process *p,
 				  const struct check_row *row)
 {
-	uint64_t missing_bytes = coverage_missing_bytes(j->profile, p);
+	uint64_t room_bytes = saturating_sub((uint64_t)row->limit, (uint64_t)row->value);
 
-	return !row->has_baseline && (row->measure == CHECK_PEAK || row->measure == CHECK_LEAKED) &&
-	       missing_bytes > (uint64_t)(row->limit - row->value);
+	if (row->has_baseline || (row->measure != CHECK_PEAK && row->measure != CHECK_LEAKED))
+		return false;
+	return coverage_missing_bytes(j->profile, p) > room_bytes;
 }
 
 /* old: the process of the baseline; NULL: none. */

@@ -64,7 +64,7 @@ static bool is_doubtful(const struct coverage *last)
 	return last->is_unsteady || coverage_is_low(last);
 }
 
-/* Whether the process had much more memory than at each look at it, none of which the records explain. */
+/* True if the process had much more memory than at each look, and the records do not explain it. */
 static bool is_outgrown(const struct profile *profile, const struct profile_process *p)
 {
 	return unrecorded_growth_of(profile, p).bytes > 0;

@@ -23,7 +23,7 @@ struct coverage {
 struct coverage coverage_of_process(const struct profile *profile,
 				    const struct profile_process *process);
 
-/* How much memory no record explains; 0: little, or it is not known. */
+/* Memory that the records do not explain. 0: little, or unknown. */
 uint64_t coverage_missing_bytes(const struct profile *profile,
 				const struct profile_process *process);
 /* Whether so much is missing that every report mentions it. */

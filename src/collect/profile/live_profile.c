@@ -26,7 +26,6 @@ enum {
 	TOTALS_CLOSE = 32, /* no retry if the bound is at most 1/32 of the number */
 };
 #define TMPFS_TYPE 0x01021994
-#define TOTAL_MAX (1ull << 46)
 
 /* ---- reading ---- */
 
@@ -181,6 +180,7 @@ bool live_profile_read(const struct live_profile *profile, uint64_t at, void *to
 bool live_profile_reader(const struct live_profile *profile, struct live_profile *ret)
 {
 	struct live_profile reader = LIVE_PROFILE_INIT;
+	struct error ignored;
 
 	reader.held.fd = profile->held.fd;
 	reader.held.pid = profile->held.pid;
@@ -188,8 +188,8 @@ bool live_profile_reader(const struct live_profile *profile, struct live_profile
 	reader.head = profile_front_new();
 	if (!reader.head)
 		return false;
-	if (!read_front(&reader) || reader.head->total_bytes > TOTAL_MAX ||
-	    live_header_check(reader.head, reader.head->total_bytes)) {
+	if (!read_front(&reader) ||
+	    profile_check_header(reader.head, reader.head->total_bytes, &ignored) < 0) {
 		live_profile_reader_release(&reader);
 		return false;
 	}
@@ -215,8 +215,6 @@ static int take(struct live_profile *profile, struct error *error)
 		return error_set(error, "its profile cannot be read");
 	if (profile_check_header(profile->head, profile->head->total_bytes, error) < 0)
 		return -1;
-	if (profile->head->total_bytes > TOTAL_MAX)
-		return error_set(error, "its profile is too large");
 	if (!read_at(profile, profile->head->total_bytes, &profile->control,
 		     sizeof profile->control))
 		return error_set(error, "its control page cannot be read");

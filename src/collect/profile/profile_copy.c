@@ -511,6 +511,8 @@ int profile_check_header(const struct live_header *header, uint64_t bytes, struc
 {
 	const char *reason = live_header_check(header, bytes);
 
+	if (!reason && header->total_bytes > TOTAL_MAX)
+		reason = "it is too large";
 	if (!reason)
 		return 0;
 	if (!live_header_is_of_other_format(header))
@@ -636,8 +638,6 @@ static int read_head(struct profile_copy *c, const struct recorded *recorded, ui
 		return failed(c, number, error);
 	if (profile_check_header(head, head->total_bytes, error) < 0)
 		return -1;
-	if (head->total_bytes > TOTAL_MAX)
-		return error_set(error, "the profile cannot be read: it is too large");
 	if (c->pid && head->ready && !is_of(head, c->pid)) {
 		error_set(
 			error,

@@ -15,7 +15,7 @@
  *   - Every region is append-only; `used[region]` is stored with release order after the entries it covers, and a
  *     reader loads it with acquire order first. Counters inside entries change afterwards, each by one writer.
  *   - Site counters, a slot and everything they refer to in the pool have one writer: the thread that owns the slot.
- *   - Counters are monotonic (allocated, freed). What is live in one thread may be negative: it frees what others allocated.
+ *   - Counters are monotonic (allocated, freed). Live numbers of one thread may be negative: it frees what others allocated.
  *   - Offsets, never pointers: readers map the memory at another address.
  *
  * docs/format.md is the normative text. */
@@ -27,7 +27,7 @@
 #define LIVE_MAGIC "HGLIVE\r\n"
 enum {
 	LIVE_MAJOR = 9,
-	LIVE_MAJOR_OLDEST = 9, /* that readers accept: the previous one, see docs/format.md */
+	LIVE_MAJOR_OLDEST = 9, /* the oldest that readers accept */
 	LIVE_MINOR = 1,
 	LIVE_PAGE = 4096,
 	LIVE_REGION_ALIGN = 65536, /* the largest page size of any kernel */

@@ -179,7 +179,7 @@ int live_header_init(struct live_header *header, uint64_t total_bytes);
 /* The size of the region's entries, in which `used` counts. */
 size_t live_entry_bytes(enum live_region region);
 
-/* Whether it is a live profile of a format that this version does not read. */
+/* True for a live profile in a format that this version does not read. */
 bool live_header_is_of_other_format(const struct live_header *header);
 /* Validates the size and regions of an untrusted header: magic, version, flags, every region inside [header_bytes,
  * mapped_bytes) and no overlap. Returns NULL or the reason as text. */

@@ -156,8 +156,7 @@ struct process_row {
 	uint64_t all_calls, all_bytes; /* counted, never estimated; 0: unknown */
 	uint64_t map_calls, map_bytes, unmap_calls, unmap_bytes, map_peak_bytes;
 	uint64_t peak_bytes, peak_blocks, peak_at_ns, peak_bound_bytes, peak_rss_bytes, own_bytes;
-	uint64_t
-		peak_file_bytes; /* most that was resident of files and shared memory; 0 = unknown */
+	uint64_t peak_file_bytes; /* resident, of files and shared memory; 0 = unknown */
 	uint64_t granule_bytes, depth_limit, rss_bytes; /* rss: when it was read; 0: it had ended */
 	uint64_t live_bound_bytes, live_bound_blocks;	/* as in series_row */
 	uint64_t health[HEALTH_COUNT];

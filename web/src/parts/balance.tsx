@@ -82,7 +82,7 @@ export interface SheetLine {
 	error?: number;
 }
 
-/** What a line means: a part of an estimate that is below three errors may be none. */
+/** An estimated difference below three standard errors may be sampling error. */
 function meaningOf(line: Line, value: number | null, error: number): string {
 	return line.key === 'untouched_bytes' && error > 0 && (value ?? 0) < 3 * error ? 'more than is resident; may be sampling error' : line.meaning;
 }
